@@ -1,0 +1,166 @@
+"""`portlint check`: lint files and folders for one or more targets."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from portlint.cli.errors import UserError, friendly
+
+if TYPE_CHECKING:
+    from portlint.config import Config, Selector
+    from portlint.finding import Report
+    from portlint.run import Progress
+    from portlint.target import Target
+
+VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
+PROGRESS_AFTER = 200
+"""files; a shorter scan is over before a progress line helps"""
+
+
+@click.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=str))
+@click.option("--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them.")
+@click.option("--output-format", "outputs", multiple=True, metavar="KIND[:FILE]", help="full, concise, json or sarif; repeatable.")
+@click.option("--select", multiple=True, metavar="RULES", help="Only these: pack, pack/name or 'pack/name @ target'.")
+@click.option("--ignore", multiple=True, metavar="RULES", help="Not these.")
+@click.option("--fail-on", type=click.Choice(VERDICTS), help="The mildest verdict that makes the exit status 1  [degrades].")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
+@click.option("--isolated", is_flag=True, help="Read no configuration file.")
+@click.option("--no-cache", is_flag=True, expose_value=False, help="Use no cached results (there is no cache yet).")
+@click.option("--jobs", "-j", type=click.IntRange(min=1), help="Worker processes  [one per core].")
+@click.option("--stdin-filename", metavar="NAME", help="Read one file from standard input, and report it by this name.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave these out (.gitignore patterns).")
+@click.option("--force-exclude", is_flag=True, help="Leave out excluded files even if they are named.")
+@click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", help="Colours in the full report.")
+@friendly
+def check(
+    paths: tuple[str, ...],
+    targets: tuple[str, ...],
+    outputs: tuple[str, ...],
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str | None,
+    exit_zero: bool,
+    isolated: bool,
+    jobs: int | None,
+    stdin_filename: str | None,
+    exclude: tuple[str, ...],
+    force_exclude: bool,
+    color: str,
+) -> None:
+    """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
+    from portlint.config import Config, load
+    from portlint.run import Request, run
+
+    config = Config() if isolated else load(Path.cwd())
+    machines = _targets(targets or config.target)
+    kinds = [_output(one) for one in outputs] or [("full", None)]
+    request = Request(
+        paths=paths or (".",),
+        targets=machines,
+        config=config,
+        select=_selectors(select or config.select, machines),
+        ignore=_selectors((*config.ignore, *ignore), machines),
+        exclude=exclude,
+        force_exclude=force_exclude,
+        stdin=_stdin(paths, stdin_filename),
+        jobs=jobs,
+    )
+    report = run(request, _progress())
+    for kind, file in kinds:
+        _write(report, kind, file, color)
+    if not report.summary.files and not report.problems:
+        click.echo("portlint: no files to check", err=True)
+    sys.exit(0 if exit_zero else _status(report, config, fail_on))
+
+
+def _targets(names: tuple[str, ...]) -> tuple[Target, ...]:
+    from portlint.target import load
+
+    if not names:
+        raise UserError(
+            "no target: say for which machine with '--target', such as '--target cdna3', or with 'target' in the"
+            " configuration. 'portlint target' lists them."
+        )
+    return tuple(dict.fromkeys(load(name) for name in names))
+
+
+def _selectors(texts: tuple[str, ...], targets: tuple[Target, ...]) -> tuple[Selector, ...]:
+    from portlint.config import Selector, check_selectors
+    from portlint.rules import discover
+    from portlint.target import aliases
+
+    selectors = tuple(Selector.parse(part) for text in texts for part in text.split(","))
+    check_selectors(selectors, set(discover()), {*aliases(), *(target.name for target in targets)})
+    return selectors
+
+
+def _output(text: str) -> tuple[str, Path | None]:
+    from portlint.report import KINDS
+
+    kind, _, file = text.partition(":")
+    if kind not in KINDS:
+        raise UserError(f"there is no output format '{kind}': it is one of {', '.join(KINDS)}, or KIND:FILE.")
+    return kind, Path(file) if file else None
+
+
+def _stdin(paths: tuple[str, ...], name: str | None) -> tuple[str, bytes] | None:
+    if name is None:
+        if "-" in paths:
+            raise UserError("'-' needs '--stdin-filename NAME', which says what language the text is in.")
+        return None
+    if any(path != "-" for path in paths):
+        raise UserError("'--stdin-filename' reads one file from standard input; name no other paths with it.")
+    return name, sys.stdin.buffer.read()
+
+
+def _progress() -> Progress | None:
+    """A counter on standard error, for long scans that somebody watches."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(done: int, total: int) -> None:
+        if total >= PROGRESS_AFTER:
+            end = "\r\x1b[K" if done == total else ""
+            sys.stderr.write(f"\rportlint: {done:,} of {total:,} files{end}")
+            sys.stderr.flush()
+
+    return show
+
+
+def _write(report: Report, kind: str, file: Path | None, color: str) -> None:
+    import shutil
+
+    from portlint import __version__
+    from portlint.report import render
+
+    colored = color == "always" or (color == "auto" and file is None and _is_terminal())
+    width = shutil.get_terminal_size((100, 24)).columns
+    text = render(report, kind, color=colored, width=width, version=__version__)
+    if file is None:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"cannot write the report to {file}: {error.strerror}") from error
+
+
+def _is_terminal() -> bool:
+    import os
+
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE")) or sys.stdout.isatty()
+
+
+def _status(report: Report, config: Config, fail_on: str | None) -> int:
+    from portlint.finding import Verdict
+
+    floor = Verdict(fail_on or config.fail_on).rank
+    return int(any(finding.verdict.rank <= floor for finding in report.findings))

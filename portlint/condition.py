@@ -1,0 +1,199 @@
+"""Conditions in source code, and what they come to on a target.
+
+A guard is a condition under which code is live. Preprocessor directives and Python tests are both brought into the
+small expression language below, whose names are macros (`USE_ROCM`) or queries (`torch.cuda.is_available`,
+`device.type`); an `Environment` gives them values. Evaluation is three-valued: `UNKNOWN` is a legal answer, and an
+unknown condition never hides code.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+
+class Unknown:
+    """The type of `UNKNOWN`, which has no truth value on purpose: compare with `is`."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    def __bool__(self) -> bool:
+        raise TypeError("UNKNOWN is neither true nor false; test with 'is UNKNOWN'")
+
+    def __reduce__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | None"
+Outcome: TypeAlias = "Value | Unknown"
+
+
+class Literal(msgspec.Struct, frozen=True):
+    """A constant."""
+
+    value: Value
+
+
+class Name(msgspec.Struct, frozen=True):
+    """A macro or a query, looked up in the environment."""
+
+    text: str
+
+
+class Op(msgspec.Struct, frozen=True):
+    """An operator over expressions: see `_OPERATORS` for the strict ones; and, or, not, if, defined are lazy."""
+
+    operator: str
+    operands: tuple["Expression", ...]
+
+
+Expression: TypeAlias = Literal | Name | Op
+
+
+class Guard(msgspec.Struct, frozen=True):
+    """Code that is live only where `condition` comes to `expected`."""
+
+    condition: Expression
+    expected: bool
+    text: str
+    """the condition as it is written, for messages"""
+    line: int
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """What one build or one run on a target knows. `values` maps a name to its value; names in `undefined` are known
+    not to be defined; `guess` is asked last (naming conventions), and everything else is UNKNOWN."""
+
+    values: Mapping[str, Value]
+    undefined: frozenset[str] = frozenset()
+    guess: Callable[[str], Outcome] | None = None
+
+    def lookup(self, name: str) -> Outcome:
+        """The value of a name; an undefined macro is 0, as for the preprocessor."""
+        if name in self.values:
+            return self.values[name]
+        if name in self.undefined:
+            return 0
+        return self.guess(name) if self.guess else UNKNOWN
+
+    def defined(self, name: str) -> bool | Unknown:
+        """Whether a macro is defined."""
+        if name in self.values:
+            return True
+        if name in self.undefined:
+            return False
+        guessed = self.guess(name) if self.guess else UNKNOWN
+        return UNKNOWN if guessed is UNKNOWN else bool(guessed)
+
+    def extended(self, values: Mapping[str, Value], undefined: Iterable[str] = ()) -> Environment:
+        """The same environment with some names fixed."""
+        gone = frozenset(undefined)
+        kept = {k: v for k, v in self.values.items() if k not in gone}
+        return Environment({**kept, **values}, (self.undefined | gone) - frozenset(values), self.guess)
+
+
+def _contains(item: Value, container: Value) -> bool:
+    if isinstance(container, str):
+        return str(item) in container
+    return item in container if isinstance(container, tuple) else False
+
+
+def _shift_left(value: int, by: int) -> int:
+    return value << min(by, 64)
+
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": _shift_left,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "~": operator.invert,
+    "neg": operator.neg,
+    "is": lambda a, b: a is b if b is None or isinstance(b, bool) else a == b,
+    "in": _contains,
+    "startswith": lambda text, prefix: str(text).startswith(prefix),
+    "item": lambda value, index: value[index],
+    "truth": bool,
+}
+
+
+def evaluate(expression: Expression, environment: Environment) -> Outcome:
+    """What an expression comes to; UNKNOWN where the environment does not say or the operands do not fit."""
+    if isinstance(expression, Literal):
+        return expression.value
+    if isinstance(expression, Name):
+        return environment.lookup(expression.text)
+    operands = expression.operands
+    match expression.operator:
+        case "defined":
+            name = operands[0]
+            return environment.defined(name.text) if isinstance(name, Name) else UNKNOWN
+        case "not":
+            inner = evaluate(operands[0], environment)
+            return UNKNOWN if inner is UNKNOWN else not inner
+        case "and":
+            return _decide(operands, environment, stops_at=False)
+        case "or":
+            return _decide(operands, environment, stops_at=True)
+        case "if":
+            test = evaluate(operands[0], environment)
+            return UNKNOWN if test is UNKNOWN else evaluate(operands[1 if test else 2], environment)
+    values = [evaluate(operand, environment) for operand in operands]
+    if any(value is UNKNOWN for value in values) or expression.operator not in _OPERATORS:
+        return UNKNOWN
+    try:
+        return _OPERATORS[expression.operator](*values)
+    except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError):
+        return UNKNOWN
+
+
+def _decide(operands: tuple[Expression, ...], environment: Environment, *, stops_at: bool) -> bool | Unknown:
+    """`and` (stops at False) and `or` (stops at True) over three values."""
+    unsure = False
+    for operand in operands:
+        value = evaluate(operand, environment)
+        if value is UNKNOWN:
+            unsure = True
+        elif bool(value) is stops_at:
+            return stops_at
+    return UNKNOWN if unsure else not stops_at
+
+
+def is_live(guards: Iterable[Guard], environment: Environment) -> bool | Unknown:
+    """Whether code under all these guards can be live: True, False, or UNKNOWN."""
+    outcome: bool | Unknown = True
+    for guard in guards:
+        value = evaluate(guard.condition, environment)
+        if value is UNKNOWN:
+            outcome = UNKNOWN
+        elif bool(value) is not guard.expected:
+            return False
+    return outcome
+
+
+def names(expression: Expression) -> frozenset[str]:
+    """Every name that an expression asks for."""
+    if isinstance(expression, Name):
+        return frozenset([expression.text])
+    if isinstance(expression, Op):
+        return frozenset().union(*map(names, expression.operands))
+    return frozenset()

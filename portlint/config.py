@@ -1,0 +1,209 @@
+"""The configuration: `portlint.toml`, `.portlint.toml`, or the table `[tool.portlint]` of `pyproject.toml`.
+
+The file nearest to the working directory holds, alone: nothing is merged. It is data; nothing that it names is run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from portlint.finding import Verdict
+from portlint.source.discover import DEFAULT_EXCLUDE, PatternError, ignore_spec, printable_path
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_LONGEST_FILE = 1 << 20
+_NAMES = (".portlint.toml", "portlint.toml", "pyproject.toml")
+
+
+class ConfigError(Exception):
+    """A configuration or a selector that cannot be used; the message says where, what is wrong and what to write."""
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """Rules, and the targets for which they are meant: `pack`, `pack/name`, `pack/name @ target`."""
+
+    pack: str
+    name: str = ""
+    """"" for every rule of the pack"""
+    target: str = ""
+    """"" for every target"""
+
+    @staticmethod
+    def parse(text: str) -> Selector:
+        """Read a selector. Raises ConfigError if it has another shape; whether the names exist is not asked."""
+        match = _SELECTOR.fullmatch(text)
+        if match is None:
+            raise ConfigError(f"'{text}' is no selector; write 'pack', 'pack/name' or 'pack/name @ target'")
+        return Selector(match["pack"], match["name"] or "", match["target"] or "")
+
+    def matches(self, rule: str, target: str) -> bool:
+        """Whether it selects the rule of this name for the target of this name."""
+        pack, _, name = rule.partition("/")
+        return self.pack == pack and self.name in ("", name) and self.target in ("", target)
+
+    def __str__(self) -> str:
+        name = f"{self.pack}/{self.name}" if self.name else self.pack
+        return f"{name} @ {self.target}" if self.target else name
+
+
+_SELECTOR = re.compile(r"\s*(?P<pack>[\w-]+)(?:/(?P<name>[\w-]+))?\s*(?:@\s*(?P<target>[\w.-]+)\s*)?", re.ASCII)
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """The configuration; every field but `file` is a key that may be written."""
+
+    target: tuple[str, ...] = ()
+    """the targets, where the command line names none"""
+    select: tuple[str, ...] = ()
+    """selectors of the rules to run; all if empty"""
+    ignore: tuple[str, ...] = ()
+    """selectors of the findings to leave out"""
+    exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+    """patterns of the files to leave out, in the syntax of .gitignore and relative to the configuration file"""
+    extend_exclude: tuple[str, ...] = ()
+    """more of them, beside the default"""
+    per_file_ignores: dict[str, tuple[str, ...]] = {}
+    """pattern of files -> selectors of the findings to leave out in them"""
+    fail_on: Verdict = Verdict.DEGRADES
+    """the mildest verdict that counts as a failure"""
+    file: str = ""
+    """the file that was read, "" where there is none"""
+
+    @property
+    def root(self) -> str | None:
+        """The folder to which patterns are relative; None for the working directory."""
+        return str(Path(self.file).parent) if self.file else None
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """All patterns of files to leave out."""
+        return self.exclude + self.extend_exclude
+
+    def file_ignores(self, path: str) -> tuple[Selector, ...]:
+        """The selectors of `per-file-ignores` that hold in a file; a relative path starts in the working directory."""
+        relative = os.path.relpath(path, self.root).replace(os.sep, "/")
+        return tuple(
+            Selector.parse(text)
+            for pattern, selectors in self.per_file_ignores.items()
+            if _spec(pattern).match_file(relative)
+            for text in selectors
+        )
+
+
+@cache
+def _spec(pattern: str) -> GitIgnoreSpec:
+    return ignore_spec([pattern])
+
+
+def load(start: Path) -> Config:
+    """The configuration for a working directory: that of the nearest folder upwards which has one, else the defaults.
+
+    In one folder `.portlint.toml` comes before `portlint.toml`, and that before `pyproject.toml`, which counts only if
+    it has the table `[tool.portlint]`. Raises ConfigError.
+    """
+    for folder in (start.resolve(), *start.resolve().parents):
+        for name in _NAMES:
+            file = folder / name
+            if file.is_file():
+                table = _read(file)
+                if name == "pyproject.toml":
+                    table = table.get("tool", {}).get("portlint") if isinstance(table.get("tool"), dict) else None
+                if table is not None:
+                    return _config(file, table)
+    return Config()
+
+
+def _read(file: Path) -> Any:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_LONGEST_FILE + 1)
+        if len(data) > _LONGEST_FILE:
+            raise ConfigError(f"{_name(file)}: more than {_LONGEST_FILE:,} bytes; a configuration is not that long")
+        return tomllib.loads(data.decode())
+    except OSError as error:
+        raise ConfigError(f"{_name(file)}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{_name(file)}: not UTF-8, which TOML must be: see byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{_name(file)}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{_name(file)}: values are nested too deep") from None
+
+
+def _name(file: Path) -> str:
+    return printable_path(str(file))
+
+
+_SHAPES = {
+    "per-file-ignores": 'a table of lists of selectors, such as {"tests/**" = ["lanes"]}',
+    "fail-on": "one of " + ", ".join(f'"{verdict}"' for verdict in Verdict),
+}
+_LIST = "a list of strings"
+
+
+def _config(file: Path, table: Any) -> Config:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{_name(file)}: 'portlint' must be a table, [tool.portlint]")
+    fields = {field.encode_name: field for field in msgspec.structs.fields(Config) if field.name != "file"}
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in fields:
+            raise ConfigError(f"{_name(file)}: there is no key '{key}'.{_nearest(key, fields)}")
+        try:
+            values[fields[key].name] = msgspec.convert(value, fields[key].type)
+        except msgspec.ValidationError:
+            raise ConfigError(f"{_name(file)}: '{key}' must be {_SHAPES.get(key, _LIST)}") from None
+    config = Config(**values, file=str(file))
+    _check(file, "select", config.select, Selector.parse)
+    _check(file, "ignore", config.ignore, Selector.parse)
+    _check(file, "exclude", config.exclude, _spec)
+    _check(file, "extend-exclude", config.extend_exclude, _spec)
+    _check(file, "per-file-ignores", config.per_file_ignores, _spec)
+    for pattern, selectors in config.per_file_ignores.items():
+        _check(file, f'per-file-ignores."{pattern}"', selectors, Selector.parse)
+    return config
+
+
+def _check(file: Path, key: str, values: Iterable[str], parse: Callable[[str], object]) -> None:
+    """Parse each value once, so that the error of a bad one names the file and the key."""
+    try:
+        for value in values:
+            parse(value)
+    except (ConfigError, PatternError) as error:
+        raise ConfigError(f"{_name(file)}: '{key}': {error}") from None
+
+
+def check_selectors(
+    selectors: Iterable[Selector], rules: Iterable[str], targets: Iterable[str], where: str = ""
+) -> None:
+    """Raise ConfigError if a selector names a pack, a rule or a target that does not exist.
+
+    `rules` and `targets` are all names that there are; `where` says in the error where the selectors were written.
+    """
+    rules, targets = list(rules), list(targets)
+    packs = sorted({rule.partition("/")[0] for rule in rules})
+    prefix = f"{where}: " if where else ""
+    for selector in selectors:
+        rule = f"{selector.pack}/{selector.name}"
+        if selector.pack not in packs:
+            raise ConfigError(f"{prefix}there is no pack '{selector.pack}'.{_nearest(selector.pack, packs)}")
+        if selector.name and rule not in rules:
+            raise ConfigError(f"{prefix}there is no rule '{rule}'.{_nearest(rule, rules)}")
+        if selector.target and selector.target not in targets:
+            raise ConfigError(f"{prefix}there is no target '{selector.target}'.{_nearest(selector.target, targets)}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""

@@ -1,0 +1,167 @@
+"""The values that leave the analysis: findings, problems and the report that holds them.
+
+Nothing here reads files or knows a rule; emitters import this module and nothing else of the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+
+class Verdict(StrEnum):
+    """What happens on the target, worst first."""
+
+    BREAKS = "breaks"
+    """does not build, start or run"""
+    CORRUPTS = "corrupts"
+    """runs and gives wrong numbers"""
+    DEGRADES = "degrades"
+    """right, but slow, bigger or less exact"""
+    UNKNOWN = "unknown"
+    """the profile lacks the fact"""
+
+    @property
+    def rank(self) -> int:
+        """0 for the verdict to look at first. Wrong numbers outrank a failed build: nobody notices them."""
+        return _RANKS[self]
+
+
+_RANKS = {Verdict.CORRUPTS: 0, Verdict.BREAKS: 1, Verdict.DEGRADES: 2, Verdict.UNKNOWN: 3}
+
+
+class Cite(msgspec.Struct, frozen=True, order=True, omit_defaults=True):
+    """Where a fact was read."""
+
+    title: str
+    url: str
+    seen: str = ""
+    """the day it was read, ISO 8601"""
+
+
+class StatedFact(msgspec.Struct, frozen=True):
+    """The fact of a target that contradicts an assumption, as it is shown to people."""
+
+    name: str
+    value: object
+    text: str
+    """a phrase such as "64 lanes per wavefront" """
+    cite: Cite | None = None
+    note: str = ""
+
+
+class Edit(msgspec.Struct, frozen=True, order=True):
+    """Replace the bytes [start, end) of the UTF-8 text of a file."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What a compiler, a simulator or a device said about a finding."""
+
+    level: str
+    outcome: str
+    tool: str
+    version: str
+    target: str
+    device: str | None
+    command: str
+    date: str
+    detail: str
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """A hit judged for one target. Lines and columns start at 1, columns count code points, ends are exclusive."""
+
+    rule: str
+    target: str
+    verdict: Verdict
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    message: str
+    assumes: Mapping[str, object]
+    fact: StatedFact
+    remedy: str
+    kernel: str | None
+    fingerprint: str
+    edits: tuple[Edit, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    excerpt: tuple[str, ...] = ()
+    """the source lines from `line` to `end_line`, cut to a printable width"""
+    cell: int | None = None
+    """for a notebook: the cell, counted from 1 among all cells"""
+    cell_line: int | None = None
+
+    @property
+    def fixable(self) -> bool:
+        """Whether the finding carries an edit that mends it."""
+        return bool(self.edits)
+
+    @property
+    def order(self) -> tuple[str, int, int, int, int, str, str]:
+        """The total order in which findings are reported."""
+        return self.path, self.line, self.column, self.end_line, self.end_column, self.rule, self.target
+
+
+class Problem(msgspec.Struct, frozen=True, order=True):
+    """Something that kept part of the input from being analysed, or a directive that does nothing."""
+
+    path: str
+    line: int
+    kind: str
+    """parse | read | rule | timeout | skipped | directive"""
+    message: str
+
+
+class RuleText(msgspec.Struct, frozen=True):
+    """What an emitter may show about a rule."""
+
+    name: str
+    summary: str
+    description: str
+    remedy: str
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """The counts of one run."""
+
+    files: int = 0
+    """files analysed"""
+    lines: int = 0
+    skipped: int = 0
+    """files found and not analysed, each with a problem that says why"""
+    suppressed: int = 0
+    baselined: int = 0
+    seconds: float = 0.0
+
+
+class Report(msgspec.Struct, frozen=True):
+    """All that one run of `portlint check` has to say, in the order in which it is printed."""
+
+    targets: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    summary: Summary
+    rules: Mapping[str, RuleText]
+    """every rule that ran, by name"""
+    titles: Mapping[str, str]
+    """target name -> title for people"""
+
+
+class FileResult(msgspec.Struct, frozen=True):
+    """What the scan of one file brought; it travels from a worker to the main process."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    lines: int = 0
+    suppressed: int = 0
+    analysed: bool = True
+    """False for a file that was found but could not be analysed; a problem says why"""

@@ -1,0 +1,202 @@
+"""Hit x target -> finding. The only place where an assumption and a fact meet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from portlint.condition import UNKNOWN, Guard, is_live, names
+from portlint.finding import Finding, Verdict
+from portlint.rule import AnyOf, Assumed, AtMost, Has, Hit, Rule, unfold
+from portlint.source.text import Lines
+from portlint.target import Fact, Level, Target, vocabulary
+
+if TYPE_CHECKING:
+    from portlint.source import Source
+
+_LEVEL_VERDICTS = {
+    Level.VARIANT: Verdict.BREAKS,
+    Level.SLOW: Verdict.DEGRADES,
+    Level.EMULATED: Verdict.DEGRADES,
+    Level.NARROWED: Verdict.CORRUPTS,
+    Level.FALLBACK: Verdict.DEGRADES,
+    Level.NONE: Verdict.BREAKS,
+}
+EXCERPT_LINES = 3
+EXCERPT_WIDTH = 400
+QUOTE_WIDTH = 60
+"""code points of code that a message quotes"""
+
+
+class Judge:
+    """Judges the hits of one file, so that fingerprints of equal lines are told apart."""
+
+    def __init__(self, source: Source, lines: Lines) -> None:
+        self.source = source
+        self.lines = lines
+        self._seen: Counter[str] = Counter()
+
+    def judge(self, rule: Rule, hit: Hit, targets: tuple[Target, ...]) -> list[Finding]:
+        """The findings of one hit, one at most per target."""
+        guards = hit.node.guards if hit.guards is None else hit.guards
+        assumes = rule.assumes if hit.assumes is None else hit.assumes
+        found: list[Finding] = []
+        fingerprint = ""
+        for target in targets:
+            verdict = self._verdict(rule, hit, assumes, guards, target)
+            if verdict is None:
+                continue
+            fingerprint = fingerprint or self._fingerprint(rule, hit)
+            found.append(self._finding(rule, hit, assumes, target, *verdict, fingerprint))
+        return found
+
+    def _verdict(
+        self, rule: Rule, hit: Hit, assumes: Mapping[str, Assumed], guards: tuple[Guard, ...], target: Target
+    ) -> tuple[Verdict, str] | None:
+        """What happens and the fact that says so; None where nothing does."""
+        if not speaks(target, hit, assumes):
+            return None
+        live = lives(guards, target, self.source.language)
+        if live is False:
+            return None
+        unknown: str = ""
+        for name, assumed in assumes.items():
+            fact = target.fact(name)
+            if fact is None:
+                unknown = unknown or name
+                continue
+            if fact.value == Level.VARIANT and not admits_plain_build(guards, target):
+                continue
+            if not holds(assumed, fact):
+                return self._grade(rule, hit, name, fact), name
+        return (Verdict.UNKNOWN, unknown) if unknown else None
+
+    def _grade(self, rule: Rule, hit: Hit, name: str, fact: Fact) -> Verdict:
+        if vocabulary()[name].kind == "level" and hit.otherwise is None:
+            return _LEVEL_VERDICTS[Level(fact.value)]
+        return Verdict(hit.otherwise or rule.otherwise)
+
+    def _finding(
+        self,
+        rule: Rule,
+        hit: Hit,
+        assumes: Mapping[str, Assumed],
+        target: Target,
+        verdict: Verdict,
+        name: str,
+        fingerprint: str,
+    ) -> Finding:
+        line, column = self.lines.position(hit.node.start)
+        end_line, end_column = self.lines.position(hit.node.end)
+        stated = target.state(name)
+        return Finding(
+            rule=rule.name,
+            target=target.name,
+            verdict=verdict,
+            path=self.source.path,
+            line=line,
+            column=column,
+            end_line=end_line,
+            end_column=end_column,
+            message=rule.message.format(
+                **{
+                    "text": quote(hit.node.text),
+                    "target": target.title,
+                    "fact": stated.text,
+                    "assumed": _shown(assumes[name]),
+                    **hit.words,
+                }
+            ),
+            assumes={key: unfold(value) for key, value in assumes.items()},
+            fact=stated,
+            remedy=remedy(rule, target),
+            kernel=vocabulary()[name].kernel or None,
+            fingerprint=fingerprint,
+            edits=hit.edits,
+            excerpt=self.lines.excerpt(line, min(end_line, line + EXCERPT_LINES - 1), EXCERPT_WIDTH),
+        )
+
+    def _fingerprint(self, rule: Rule, hit: Hit) -> str:
+        """Stable under moved lines and changed white space: the rule, the code, its line, and a count among equals."""
+        line, _ = self.lines.position(hit.node.start)
+        text = "\0".join([rule.name, "".join(hit.node.text.split()), "".join(self.lines.line(line).split())])
+        self._seen[text] += 1
+        return hashlib.blake2b(f"{text}\0{self._seen[text]}".encode(), digest_size=8).hexdigest()
+
+
+def speaks(target: Target, hit: Hit, assumes: Mapping[str, Assumed]) -> bool:
+    """Whether code in the hit's language can be meant for this target at all. What the language itself needs
+    (`isa.cuda_cxx`) is judged everywhere; the rest of a file that cannot be compiled there is not listed line by line."""
+    language = hit.language or hit.node.source.language
+    return language in target.profile.languages or any(name in LANGUAGE_FACTS for name in assumes)
+
+
+LANGUAGE_FACTS = frozenset(("isa.cuda_cxx", "library.triton"))
+
+
+def lives(guards: tuple[Guard, ...], target: Target, language: str) -> bool | None:
+    """Whether code under these guards can run on the target: True, False, or None for unknown."""
+    if language != "cuda":
+        live = is_live(guards, target.queries())
+        return None if live is UNKNOWN else bool(live)
+    outcomes = [is_live(guards, environment) for _, environment in target.passes()]
+    if any(outcome is True for outcome in outcomes) or not outcomes:
+        return True
+    return None if any(outcome is UNKNOWN for outcome in outcomes) else False
+
+
+def admits_plain_build(guards: tuple[Guard, ...], target: Target) -> bool:
+    """Whether the code's own guard lets in a build for the plain architecture, where a `variant` feature is missing.
+
+    Code without any test of the architecture says nothing about how it is built: it gets the benefit of the doubt.
+    """
+    if not any(_ARCHITECTURE in names(guard.condition) for guard in guards):
+        return False
+    return any(
+        is_live(guards, environment) is True
+        for one, environment in target.passes()
+        if not one.variant and _ARCHITECTURE in one.defined
+    )
+
+
+_ARCHITECTURE = "__CUDA_ARCH__"
+
+
+def holds(assumed: Assumed, fact: Fact) -> bool:
+    """Whether an assumption is true of a fact."""
+    if isinstance(assumed, AtMost):
+        return bool(assumed.needed <= fact.value)
+    if isinstance(assumed, Has):
+        return assumed.item in fact.value
+    if isinstance(assumed, AnyOf):
+        return any(item in fact.value for item in assumed.items)
+    if isinstance(fact.value, list | tuple):
+        return list(fact.value) == list(assumed) if isinstance(assumed, list | tuple) else assumed in fact.value
+    return bool(fact.value == assumed)
+
+
+def remedy(rule: Rule, target: Target) -> str:
+    """What to do on this target: the remedy of its nearest family."""
+    for key in (target.name, *target.profile.families):
+        if key in rule.remedy:
+            return rule.remedy[key]
+    return rule.remedy["*"]
+
+
+def _shown(assumed: Assumed) -> object:
+    value: object = assumed
+    if isinstance(assumed, AtMost):
+        value = assumed.needed
+    elif isinstance(assumed, Has):
+        value = assumed.item
+    elif isinstance(assumed, AnyOf):
+        value = ", ".join(assumed.items)
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else value
+
+
+def quote(text: str) -> str:
+    """Code as a message quotes it: on one line, and not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= QUOTE_WIDTH else line[: QUOTE_WIDTH - 1] + "…"

@@ -1,0 +1,236 @@
+"""The report for people: a code frame per finding, notes, and a last line that counts.
+
+The lines are built once, as styled pieces of text, and written with or without colour; both texts are the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from itertools import accumulate, groupby
+from textwrap import wrap
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from unicodedata import category, east_asian_width
+
+from portlint.finding import Evidence, Finding, Problem, Report, StatedFact, Verdict
+from portlint.report.escape import printable
+
+if TYPE_CHECKING:
+    from portlint.report import Page
+
+Line: TypeAlias = list[tuple[str, str]]
+"""(style, text) pairs"""
+
+_VERDICT_STYLES = {
+    Verdict.CORRUPTS: "bold red",
+    Verdict.BREAKS: "red",
+    Verdict.DEGRADES: "yellow",
+    Verdict.UNKNOWN: "cyan",
+}
+_FRAME = "bold blue"
+_LABEL = "bold"
+_TAB = " " * 4
+_NARROWEST = 40
+"""the report is this wide even where the terminal is narrower"""
+
+
+def render(report: Report, page: Page) -> str:
+    """Write a frame per finding, one for all targets that share a place and a rule; then notes; then the counts."""
+    lines = _lines(report, max(page.width, _NARROWEST))
+    return _colored(lines) if page.color else "".join("".join(text for _, text in line) + "\n" for line in lines)
+
+
+def _colored(lines: Iterable[Line]) -> str:
+    from rich.console import Console
+    from rich.segment import Segment, Segments
+    from rich.style import Style
+
+    out = StringIO()
+    # Everything that rich would otherwise read from the environment is stated: the caller has decided on colour.
+    console = Console(
+        file=out,
+        force_terminal=True,
+        force_jupyter=False,
+        color_system="standard",
+        no_color=False,
+        legacy_windows=False,
+    )
+    pieces = (Segment(text, Style.parse(style)) for line in lines for style, text in [*line, ("", "\n")])
+    console.print(Segments(pieces), soft_wrap=True, end="")
+    return out.getvalue()
+
+
+def _lines(report: Report, width: int) -> Iterator[Line]:
+    for _, same_place in groupby(report.findings, _place):
+        yield from _frame(list(same_place), report.titles, width)
+        yield []
+    for problem in report.problems:
+        yield from _note(problem, width)
+    if report.problems:
+        yield []
+    yield from _counts(report)
+
+
+def _place(finding: Finding) -> tuple[str, str, int, int, int, int]:
+    return finding.rule, finding.path, finding.line, finding.column, finding.end_line, finding.end_column
+
+
+def _frame(findings: Sequence[Finding], titles: Mapping[str, str], width: int) -> Iterator[Line]:
+    """Show what one rule says about one place, for all targets."""
+    by_verdict = sorted(_grouped(findings, lambda finding: finding.verdict), key=lambda group: group[0].rank)
+    for verdict, members in by_verdict:
+        label = f"{verdict}[{members[0].rule}]"
+        targets = ", ".join(finding.target for finding in members)
+        yield from _prose(label, _VERDICT_STYLES[verdict], f"{targets}: {members[0].message}", width)
+
+    first = findings[0]
+    number = str(first.line if first.cell_line is None else first.cell_line)
+    margin = " " * len(number)
+    cell = "" if first.cell is None else f" (cell {first.cell}, line {first.cell_line})"
+    yield [(_FRAME, f"{margin}--> "), ("", printable(f"{first.path}:{first.line}:{first.column}") + cell)]
+    if first.excerpt:
+        code, carets = _code(first, width - len(number) - len(" | "))
+        yield [(_FRAME, f"{margin} |")]
+        yield [(_FRAME, f"{number} |"), ("", f" {code}".rstrip())]
+        yield [(_FRAME, f"{margin} |"), (_VERDICT_STYLES[by_verdict[0][0]], f" {carets}")]
+
+    for label, text in _remarks(findings, titles):
+        yield from _prose(label, _LABEL, text, width, before=f"{margin} = ")
+
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def _grouped(findings: Iterable[Finding], key: Callable[[Finding], _Key]) -> Iterable[tuple[_Key, list[Finding]]]:
+    groups: defaultdict[_Key, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[key(finding)].append(finding)
+    return groups.items()
+
+
+def _code(finding: Finding, room: int) -> tuple[str, str]:
+    """Cut the first line of the finding to `room` columns around its start, and put carets below it."""
+    line = finding.excerpt[0]
+    start = min(finding.column - 1, len(line))
+    several = finding.end_line > finding.line
+    end = len(line) if several else min(max(finding.end_column - 1, start), len(line))
+
+    shown = [_TAB if char == "\t" else printable(char) for char in line]
+    edges = [0, *accumulate(map(_columns, shown))]  # the column at which each character starts, and where the line ends
+    first, last = _window(edges, edges[start], room)
+    head, tail = "…" * (first > 0), "…" * (last < len(line))
+    left = edges[start] - edges[first] + len(head)
+    length = max(edges[min(end, last)] - edges[start], 1)
+    more = "…" * (several or end > last)
+    return head + "".join(shown[first:last]) + tail, " " * left + "^" * length + more
+
+
+def _window(edges: Sequence[int], start: int, room: int) -> tuple[int, int]:
+    """Choose the characters that fit into `room` columns, with `start` among them and a third of the room before it."""
+    total = edges[-1]
+    if total < room:  # a caret behind the end of the line takes one more column
+        return 0, len(edges) - 1
+    room -= len("……")
+    first = bisect_left(edges, min(start - room // 3, total - room))
+    return first, bisect_right(edges, edges[first] + room) - 1
+
+
+def _columns(text: str) -> int:
+    """Count the columns of a terminal that the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if category(char) in ("Mn", "Me") else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _remarks(findings: Sequence[Finding], titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield a label and a text for each remark below the code. What several targets share is said once."""
+    for (fact, note), members in _grouped(findings, lambda finding: (_fact(finding.fact), finding.fact.note)):
+        names = [titles[finding.target] for finding in members]
+        yield "fact:", f"{_listed(names)} {'has' if len(names) == 1 else 'have'} {fact}"
+        if note:
+            yield "note:", note
+    remedies = [group for group in _grouped(findings, lambda finding: finding.remedy) if group[0]]
+    for remedy, members in remedies:
+        targets = "" if len(remedies) == 1 else f" for {', '.join(finding.target for finding in members)}"
+        yield f"remedy{targets}:", remedy
+    for finding in findings:
+        for evidence in finding.evidence:
+            yield "evidence:", _evidence(evidence)
+
+
+def _fact(fact: StatedFact) -> str:
+    return fact.text + (f" ({fact.cite.title}, {fact.cite.url})" if fact.cite else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _evidence(evidence: Evidence) -> str:
+    device = f" on {evidence.device}" if evidence.device else ""
+    tool = f"{evidence.tool} {evidence.version}".strip()
+    how = f"{evidence.outcome} for {evidence.target} at level {evidence.level} with {tool}{device}, {evidence.date}"
+    return f"{how}: {evidence.detail}" if evidence.detail else how
+
+
+def _note(problem: Problem, width: int) -> Iterator[Line]:
+    place = f"{problem.path}:{problem.line}" if problem.line else problem.path
+    return _prose("note:", _LABEL, f"{place}: {problem.kind}: {problem.message}", width)
+
+
+def _prose(label: str, style: str, text: str, width: int, *, before: str = "") -> Iterator[Line]:
+    """Wrap a styled label and its text at blanks."""
+    label = printable(label)
+    first, *rest = wrap(
+        f"{label} {printable(text)}",
+        width,
+        initial_indent=before,
+        subsequent_indent=" " * max(len(before) + 2, 4),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    split = len(before) + len(label)
+    yield [(_FRAME, before), (style, first[len(before) : split]), ("", first[split:])]
+    yield from ([("", line)] for line in rest)
+
+
+def _counts(report: Report) -> Iterator[Line]:
+    """Count per target. What is known of the whole run joins the line, or follows where there are several targets."""
+    summary = report.summary
+    hidden = {"suppressed": summary.suppressed, "in the baseline": summary.baselined}
+    skipped = f"{_count(summary.skipped, 'file')} skipped" if summary.skipped else ""
+    alone = len(report.targets) == 1
+
+    by_target = dict(_grouped(report.findings, lambda finding: finding.target))
+    for target in report.targets:
+        findings = by_target.get(target, [])
+        unknown = {"unknown": sum(finding.verdict is Verdict.UNKNOWN for finding in findings)}
+        asides = [_nonzero(hidden | unknown), skipped] if alone else [_nonzero(unknown)]
+        yield [*_tally(findings, target, summary.files), ("", "; ".join(["", *filter(None, asides)]) + ".")]
+    rest = "; ".join(filter(None, [_nonzero(hidden), skipped]))
+    if rest and not alone:
+        yield [("", f"{rest}.")]
+
+
+def _tally(findings: Iterable[Finding], target: str, files: int) -> Line:
+    """Count the findings of one target by verdict. An unknown is a note and no finding."""
+    certain = [finding for finding in findings if finding.verdict is not Verdict.UNKNOWN]
+    name, total = printable(target), _count(files, "file")
+    if not certain:
+        return [("green", "No findings"), ("", f" for {name} in {total}")]
+    verdicts = sorted(Counter(finding.verdict for finding in certain).items(), key=lambda pair: pair[0].rank)
+    parts: Line = []
+    for verdict, number in verdicts:
+        parts += [("", ", " if parts else " ("), (_VERDICT_STYLES[verdict], f"{number} {verdict}")]
+    places = len({finding.path for finding in certain})
+    return [(_LABEL, _count(len(certain), "finding")), *parts, ("", f") in {places} of {total} for {name}")]
+
+
+def _nonzero(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

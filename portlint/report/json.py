@@ -1,0 +1,61 @@
+"""The JSON report, version 1: a stable interface for scripts.
+
+Lines and columns start at 1, columns count code points, ends are exclusive. Two runs over the same input give the same
+bytes but for `summary.seconds`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from portlint.report.escape import strict_json
+
+if TYPE_CHECKING:
+    from portlint.finding import Finding, Report, StatedFact
+    from portlint.report import Page
+
+
+def render(report: Report, page: Page) -> str:
+    r"""Write the report as one JSON object. All text is exact, but for bytes of a path that are not UTF-8: `\xNN`."""
+    summary = msgspec.to_builtins(report.summary)
+    return strict_json(
+        {
+            "version": 1,
+            "tool": {"name": "portlint", "version": page.version},
+            "targets": list(report.targets),
+            "findings": [_finding(finding) for finding in report.findings],
+            "problems": [msgspec.to_builtins(problem) for problem in report.problems],
+            "summary": {**summary, "seconds": round(report.summary.seconds, 3)},
+        }
+    )
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    cell = {} if finding.cell is None else {"cell": finding.cell, "cell_line": finding.cell_line}
+    return {
+        "rule": finding.rule,
+        "target": finding.target,
+        "verdict": finding.verdict,
+        "path": finding.path,
+        "line": finding.line,
+        "column": finding.column,
+        "end_line": finding.end_line,
+        "end_column": finding.end_column,
+        **cell,
+        "message": finding.message,
+        "assumes": dict(finding.assumes),
+        "fact": _fact(finding.fact),
+        "remedy": finding.remedy,
+        "kernel": finding.kernel,
+        "fingerprint": finding.fingerprint,
+        "fixable": finding.fixable,
+        "evidence": [msgspec.to_builtins(evidence) for evidence in finding.evidence],
+    }
+
+
+def _fact(fact: StatedFact) -> dict[str, Any]:
+    cite = fact.cite and {"title": fact.cite.title, "url": fact.cite.url}
+    note = {"note": fact.note} if fact.note else {}
+    return {"value": fact.value, "cite": cite, **note}

@@ -1,0 +1,202 @@
+"""What rules are written with. A rule module imports this module and nothing else of the project.
+
+A rule module holds one `Rule` named `rule`, and generator functions under its decorators that yield `Hit`s. The
+module's path is the rule's name, its docstring is its documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from portlint.condition import Guard, Name
+from portlint.finding import Edit
+from portlint.source import architectures
+from portlint.source.node import Node
+
+__all__ = [
+    "AnyOf",
+    "AtMost",
+    "Edit",
+    "Has",
+    "Hit",
+    "Hits",
+    "Node",
+    "Rule",
+    "any_of",
+    "architectures",
+    "at_most",
+    "has",
+    "on_platform",
+]
+
+
+class AtMost(msgspec.Struct, frozen=True):
+    """The code needs this much, and assumes that the target has at least that."""
+
+    needed: float
+
+
+class Has(msgspec.Struct, frozen=True):
+    """The code assumes that a list fact contains this item."""
+
+    item: str
+
+
+def at_most(needed: float) -> AtMost:
+    """Assume that `needed` is at most what the target states."""
+    return AtMost(needed)
+
+
+def has(item: str) -> Has:
+    """Assume that the target's list holds `item`."""
+    return Has(item)
+
+
+class AnyOf(msgspec.Struct, frozen=True):
+    """The code serves these, and assumes that the target is one of them."""
+
+    items: tuple[str, ...]
+
+
+def any_of(items: Iterable[str]) -> AnyOf:
+    """Assume that the target's list holds one of `items`."""
+    return AnyOf(tuple(items))
+
+
+def on_platform(word: str) -> Guard:
+    """A guard that holds only on the targets of a platform, for code that other platforms never read."""
+    return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
+
+
+Assumed: TypeAlias = "int | float | str | AtMost | Has | AnyOf"
+"""A plain value is assumed to equal the fact; for a level fact write the level, mostly "native"."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """An assumption seen in one place. It knows no target."""
+
+    node: Node
+    """what to point at: keep it small, the literal rather than the statement"""
+    assumes: Mapping[str, Assumed] | None = None
+    """instead of the rule's own, where the code says a value"""
+    words: Mapping[str, object] = {}
+    """more placeholders for the message"""
+    guards: tuple[Guard, ...] | None = None
+    """instead of the node's own guards"""
+    otherwise: str | None = None
+    """instead of the rule's own"""
+    language: str = ""
+    """the kernel language it concerns, where that is not the file's: "triton" in a Python file"""
+    edits: tuple[Edit, ...] = ()
+
+
+Hits: TypeAlias = Iterator[Hit]
+Detect: TypeAlias = Callable[..., Hits]
+
+
+class Detector(msgspec.Struct, frozen=True):
+    """A query and the function that looks at its matches. Captures become arguments of that name."""
+
+    language: str
+    """python | cuda | cmake: the grammar; code in another language has no such nodes"""
+    query: str
+    detect: Detect
+    names: frozenset[str] = frozenset()
+    """for Python: the qualified names, or `.method` names, that the anchor must resolve to"""
+    kind: str = ""
+    """for a detector with names: call | name"""
+
+
+class Rule:
+    """One belief about the machine.
+
+    assumes: the facts believed, by name. otherwise: the verdict where a fact that is not a level differs.
+    message: one sentence with the code in single quotes; `{text}` is the code, `{target}` the target's title, `{fact}`
+    what the target states, `{assumed}` the assumed value. remedy: what to do, by target family, `*` for all others.
+    """
+
+    def __init__(
+        self,
+        *,
+        assumes: Mapping[str, Assumed],
+        message: str,
+        remedy: Mapping[str, str],
+        otherwise: str = "breaks",
+    ) -> None:
+        self.assumes = assumes
+        self.otherwise = otherwise
+        self.message = message
+        self.remedy = remedy
+        self.detectors: list[Detector] = []
+        self.name = ""
+        """set when the rule is discovered, from its module's path"""
+        self.doc = ""
+
+    def cuda(self, query: str) -> Callable[[Detect], Detect]:
+        """Look at each match of a tree-sitter query in CUDA or HIP C++ (grammar: tree-sitter-cuda)."""
+        return self._detector("cuda", query)
+
+    def cmake(self, query: str) -> Callable[[Detect], Detect]:
+        """Look at each match of a tree-sitter query in CMake files."""
+        return self._detector("cmake", query)
+
+    def python(self, query: str) -> Callable[[Detect], Detect]:
+        """Look at each match of a tree-sitter query in Python, Triton, JAX and NKI sources."""
+        return self._detector("python", query)
+
+    def cuda_calls(self, *functions: str) -> Callable[[Detect], Detect]:
+        """Look at each call of a C++ function by one of these names, qualified or not, as `call`."""
+        quoted = " ".join(f'"{name}"' for name in functions)
+        query = f"""
+            (call_expression function: [(identifier) @_name
+                (qualified_identifier name: (identifier) @_name)
+                (template_function name: (identifier) @_name)
+                (qualified_identifier name: (template_function name: (identifier) @_name))
+                (field_expression field: (field_identifier) @_name)]
+                (#any-of? @_name {quoted})) @call"""
+        return self._detector("cuda", query)
+
+    def calls(self, *functions: str) -> Callable[[Detect], Detect]:
+        """Look at each Python call of these qualified names (`torch.load`) or methods (`.item`), as `call`."""
+        return self._named("call", functions)
+
+    def references(self, *functions: str) -> Callable[[Detect], Detect]:
+        """Look at each Python use of these qualified names (`torch.float64`) or attributes (`.double`), as `name`."""
+        return self._named("name", functions)
+
+    def _named(self, kind: str, functions: tuple[str, ...]) -> Callable[[Detect], Detect]:
+        last_parts = {name.rpartition(".")[2] for name in functions}
+        return self._detector("python", named_query(kind, last_parts), frozenset(functions), kind)
+
+    def _detector(
+        self, language: str, query: str, names: frozenset[str] = frozenset(), kind: str = ""
+    ) -> Callable[[Detect], Detect]:
+        def register(detect: Detect) -> Detect:
+            self.detectors.append(Detector(language, query, detect, names, kind))
+            return detect
+
+        return register
+
+
+def named_query(kind: str, last_parts: Iterable[str]) -> str:
+    """The query for Python calls of, or references to, anything whose name ends in one of these identifiers."""
+    quoted = " ".join(f'"{part}"' for part in sorted(last_parts))
+    if kind == "call":
+        return f"""
+            (call function: [(identifier) @_name (attribute attribute: (identifier) @_name)]
+                (#any-of? @_name {quoted})) @call"""
+    return f"""
+        ((identifier) @_name @name (#any-of? @_name {quoted}))
+        ((attribute attribute: (identifier) @_name) @name (#any-of? @_name {quoted}))"""
+
+
+def unfold(assumed: Assumed) -> Any:
+    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"has": item} or {"any_of": items}."""
+    if isinstance(assumed, AtMost):
+        return {"at_most": assumed.needed}
+    if isinstance(assumed, AnyOf):
+        return {"any_of": list(assumed.items)}
+    return {"has": assumed.item} if isinstance(assumed, Has) else assumed

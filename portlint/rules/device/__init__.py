@@ -1,0 +1,1 @@
+"""Device strings, backends and what must exist before they are used."""

@@ -1,0 +1,25 @@
+"""A checkpoint is loaded onto the device that it was saved from.
+
+`torch.load` puts tensors back on the device that is written in the file. A checkpoint saved on a GPU cannot be loaded
+where that device does not exist: "Attempting to deserialize object on a CUDA device".
+
+## References
+https://docs.pytorch.org/docs/stable/generated/torch.load.html
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"device.cuda": "native"},
+    message="'{text}' restores tensors to the device they were saved from; {target} has {fact}.",
+    remedy={"*": "Load with `map_location='cpu'` and move the model afterwards."},
+)
+
+
+@rule.calls("torch.load", "torch.jit.load")
+def load(call: Node) -> Hits:
+    splat = any(child.type == "dictionary_splat" for child in call["arguments"].children)
+    if call.argument(1, "map_location") is None and not splat and call.arguments:
+        yield Hit(call["function"])

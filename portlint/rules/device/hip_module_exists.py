@@ -1,0 +1,23 @@
+"""PyTorch for AMD is taken to have a module `torch.hip`.
+
+ROCm builds keep the name `torch.cuda`; no build has `torch.hip`, so touching it raises AttributeError.
+
+## References
+https://docs.pytorch.org/docs/stable/notes/hip.html
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"device.hip_module": "native"},
+    message="'{text}' does not exist in any build of PyTorch; {target} has {fact}.",
+    remedy={"*": "On ROCm ask `torch.cuda`, and tell the vendor by `torch.version.hip is not None`."},
+)
+
+
+@rule.references("torch.hip")
+def module(name: Node) -> Hits:
+    if not name.role("guarded-import"):
+        yield Hit(name)

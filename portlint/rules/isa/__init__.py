@@ -1,0 +1,1 @@
+"""Instruction sets: inline assembly, instruction families, architecture gates."""

@@ -1,0 +1,1 @@
+"""Warp and wavefront: width, lane masks, reductions."""

@@ -1,0 +1,1 @@
+"""Launch configurations of kernels."""

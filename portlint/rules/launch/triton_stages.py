@@ -1,0 +1,50 @@
+"""A Triton tile configuration is taken to fit the shared memory of the machine it was tuned on.
+
+The software pipeline keeps `num_stages - 1` tiles of both operands in shared memory, at the least. A configuration for
+228 KiB of Hopper does not start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on with
+the rest, so the tuning is lost but the kernel runs.
+
+## References
+https://triton-lang.org/main/python-api/generated/triton.Config.html
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule, at_most
+
+rule = Rule(
+    assumes={},
+    message="'{text}' keeps at least {assumed} bytes in shared memory, at 2 bytes an element; {target} has {fact}.",
+    remedy={
+        "amd": "Add configurations with fewer stages (`num_stages=2`) and smaller BLOCK_K; choose the list by `triton.runtime.driver.active.get_current_target()`.",
+        "*": "Add configurations with fewer stages or smaller tiles, and choose the list by the device's shared memory.",
+    },
+)
+
+EDGES = {
+    "m": ("BLOCK_M", "BLOCK_SIZE_M", "BM", "BLOCK_SIZE_M1"),
+    "n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "BLOCK_SIZE_N1"),
+    "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
+}
+ELEMENT_BYTES = 2
+
+
+@rule.calls("triton.Config")
+def configuration(call: Node) -> Hits:
+    tile, stages = call.argument(0, "kwargs"), call.argument(2, "num_stages")
+    if tile is None or stages is None or tile.type != "dictionary":
+        return
+    edges = {pair["key"].constant: pair["value"].constant for pair in tile.children if pair.type == "pair"}
+    sizes = [next((edges[name] for name in names if name in edges), None) for names in EDGES.values()]
+    count = stages.constant
+    if not isinstance(count, int) or not all(isinstance(size, int) for size in sizes):
+        return
+    m, n, k = (int(size) for size in sizes)  # type: ignore[arg-type]
+    needed = (count - 1) * (m + n) * k * ELEMENT_BYTES
+    alone = call.parent is None or call.parent.type != "list" or len(call.parent.children) == 1
+    yield Hit(
+        call,
+        assumes={"memory.shared_bytes": at_most(needed)},
+        otherwise="breaks" if alone else "degrades",
+        language="triton",
+    )

@@ -1,0 +1,35 @@
+"""`num_warps` is taken to count warps of 32 lanes.
+
+A Triton program runs on `num_warps` times the width of a warp. 32 warps are 1,024 threads where a warp has 32 lanes, and
+2,048, which no device launches, where it has 64.
+
+## References
+https://triton-lang.org/main/python-api/generated/triton.Config.html
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule, at_most
+
+rule = Rule(
+    assumes={},
+    message="num_warps = '{text}' is more than a block can hold; {target} has {fact}.",
+    remedy={
+        "*": "Filter the list by the device: keep `num_warps * warp_size <= 1024`, with `torch.cuda.get_device_properties(device).warp_size`.",
+    },
+)
+
+
+@rule.calls("triton.Config")
+def configuration(call: Node) -> Hits:
+    warps = call.argument(1, "num_warps")
+    for value in warps.choices if warps is not None else ():
+        if isinstance(value.constant, int):
+            yield Hit(value, assumes={"launch.warps_per_block": at_most(value.constant)}, language="triton")
+
+
+@rule.python("(call function: (subscript)) @call")
+def launch(call: Node) -> Hits:
+    warps = call.argument(None, "num_warps")
+    if warps is not None and isinstance(warps.constant, int) and call.source.imports("triton"):
+        yield Hit(warps, assumes={"launch.warps_per_block": at_most(warps.constant)}, language="triton")

@@ -1,0 +1,1 @@
+"""Packages that exist for one vendor only."""

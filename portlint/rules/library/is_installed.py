@@ -1,0 +1,60 @@
+"""A package that exists for one vendor's machines is imported as if it were everywhere.
+
+The import runs when the module is loaded, so one missing wheel takes down everything that imports the module, code that
+never needs the package included.
+
+## Exceptions
+Imports in a `try` that catches the failure, under `TYPE_CHECKING`, behind a test of the platform, or inside a function
+are silent.
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={},
+    message="'{text}' imports a package whenever the module is loaded; {target} has {fact}.",
+    remedy={
+        "amd": "Import it where it is used, behind a test of the platform, or catch ImportError and OSError; for NVML use `amdsmi`.",
+        "*": "Import it where it is used, behind a test of the device, or catch ImportError and OSError and keep a path without it.",
+    },
+)
+
+FACTS = {
+    "apex": "library.apex",
+    "bitsandbytes": "library.bitsandbytes",
+    "cudf": "library.cudf",
+    "cupy": "library.cupy",
+    "deep_gemm": "library.deep_gemm",
+    "fbgemm_gpu": "library.fbgemm_gpu",
+    "flash_attn": "library.flash_attn",
+    "flashinfer": "library.flashinfer",
+    "numba.cuda": "library.numba_cuda",
+    "nvidia.dali": "library.nvidia_dali",
+    "pycuda": "library.pycuda",
+    "pynvml": "library.pynvml",
+    "tensorrt": "library.tensorrt",
+    "transformer_engine": "library.transformer_engine",
+    "triton": "library.triton",
+    "xformers": "library.xformers",
+}
+
+
+@rule.python("[(import_statement) (import_from_statement)] @statement")
+def module_level_import(statement: Node) -> Hits:
+    if not statement.role("import-time") or statement.role("guarded-import"):
+        return
+    for module in _modules(statement):
+        fact = next((FACTS[key] for key in FACTS if module == key or module.startswith(f"{key}.")), None)
+        if fact:
+            yield Hit(statement, assumes={fact: "native"})
+            return
+
+
+def _modules(statement: Node) -> list[str]:
+    """The packages that an import statement loads; "numba.cuda" for `from numba import cuda` as well."""
+    module = statement.get("module_name")
+    names = [child for child in statement.children if child != module]
+    imported = [(child.get("name") or child).text for child in names]
+    return [f"{module.text}.{name}" for name in imported] if module is not None else imported

@@ -1,0 +1,1 @@
+"""Shapes that depend on data."""

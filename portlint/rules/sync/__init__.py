@@ -1,0 +1,1 @@
+"""Reads of device values on the host."""

@@ -1,0 +1,42 @@
+"""A device value is read on the host in every step.
+
+`.item()`, `.tolist()`, `float(loss)` and printing a tensor wait until the device has finished everything queued before.
+In a training loop the device then idles while Python prepares the next step; a lazy backend cuts its graph as well.
+
+## Exceptions
+Reads behind a test of the step number (`if step % 100 == 0`) and values that are on the host already are silent.
+
+## References
+https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"sync.host_read": "native"},
+    message="'{text}' makes the host wait for the device in every step; {target} has {fact}.",
+    remedy={
+        "tpu": "Keep the value on the device, accumulate it there, and read it every n steps after `torch_xla.sync()`, or through `xm.add_step_closure`.",
+        "*": "Accumulate the value on the device and read it every n steps, or after the loop.",
+    },
+)
+
+
+@rule.calls(".item", ".tolist")
+def read(call: Node) -> Hits:
+    value = call["function"]["object"]
+    if _in_every_step(call) and not call.arguments and not value.role("on-host"):
+        yield Hit(call)
+
+
+@rule.calls("float", "int", "bool")
+def converted(call: Node) -> Hits:
+    if len(call.arguments) == 1 and call.arguments[0].role("tensor") and call.arguments[0].role("on-device"):
+        if _in_every_step(call):
+            yield Hit(call)
+
+
+def _in_every_step(call: Node) -> bool:
+    return call.source.imports("torch") and call.role("step-loop") and not call.role("occasional")

@@ -1,0 +1,131 @@
+"""A whole run: paths -> report. The command line, tests and editors all come in here."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portlint.detect import RuleSet
+from portlint.finding import FileResult, Problem, Report, RuleText, Summary
+from portlint.rules import discover as discover_rules
+from portlint.scan import Scan
+from portlint.source.prescan import Limits
+
+if TYPE_CHECKING:
+    from portlint.config import Config, Selector
+    from portlint.rule import Rule
+    from portlint.source.discover import Found
+    from portlint.target import Target
+
+Progress = Callable[[int, int], None]
+
+READ = frozenset(("python", "notebook", "cuda", "cxx?", "cmake", ""))
+"""the kinds of file that some rule reads; others are not portlint's business"""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What to check, and for which targets."""
+
+    paths: tuple[str, ...]
+    targets: tuple["Target", ...]
+    config: "Config"
+    select: tuple["Selector", ...] = ()
+    ignore: tuple["Selector", ...] = ()
+    exclude: tuple[str, ...] = ()
+    force_exclude: bool = False
+    stdin: tuple[str, bytes] | None = None
+    """name and content of the one file that comes from standard input, instead of `paths`"""
+    jobs: int | None = None
+    """worker processes; None for one per core"""
+
+
+def run(request: Request, progress: Progress | None = None) -> Report:
+    """Check everything that a request names.
+
+    Raises MissingPath for a path that is not there. Whatever goes wrong inside a file becomes a problem of the report.
+    """
+    from portlint import engine
+
+    started = time.monotonic()
+    tasks, problems = _tasks(request)
+    scan = _scan(request)
+    jobs = request.jobs or _cores()
+    results = engine.run(tasks, scan, jobs=max(1, min(jobs, len(tasks))), limits=scan.limits, progress=progress)
+    return _report(request, results, problems, scan.rules.rules, time.monotonic() - started)
+
+
+def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
+    from portlint.source.discover import Found, discover
+    from portlint.source.language import by_name
+
+    if request.stdin is not None:
+        name, content = request.stdin
+        return [Found(path=name, file=name, size=len(content), kind=by_name(name) or "")], ()
+    discovery = discover(
+        request.paths,
+        exclude=(*request.config.excluded, *request.exclude),
+        force_exclude=request.force_exclude,
+        root=request.config.root,
+    )
+    return [found for found in discovery.found if found.kind in READ], discovery.problems
+
+
+def _scan(request: Request) -> Scan:
+    rules = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
+    return Scan(
+        RuleSet(rules),
+        request.targets,
+        Limits(),
+        select=request.select,
+        ignore=request.ignore,
+        ignores_of=request.config.file_ignores,
+        content=request.stdin[1] if request.stdin else None,
+    )
+
+
+def _is_selected(name: str, request: Request) -> bool:
+    """Whether any target can get findings of this rule; the finer choice is made for each finding."""
+    targets = [target.name for target in request.targets]
+    return any(
+        (not request.select or any(one.matches(name, target) for one in request.select))
+        and not any(one.matches(name, target) for one in request.ignore)
+        for target in targets
+    )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _report(
+    request: Request, results: list[FileResult], problems: Sequence[Problem], rules: Sequence[Rule], seconds: float
+) -> Report:
+    findings = sorted((finding for result in results for finding in result.findings), key=lambda one: one.order)
+    all_problems = sorted([*problems, *(problem for result in results for problem in result.problems)])
+    summary = Summary(
+        files=sum(result.analysed for result in results),
+        lines=sum(result.lines for result in results),
+        skipped=len(problems) + sum(not result.analysed for result in results),
+        suppressed=sum(result.suppressed for result in results),
+        seconds=seconds,
+    )
+    return Report(
+        targets=tuple(target.name for target in request.targets),
+        findings=tuple(findings),
+        problems=tuple(all_problems),
+        summary=summary,
+        rules={rule.name: describe(rule) for rule in rules},
+        titles={target.name: target.title for target in request.targets},
+    )
+
+
+@cache
+def describe(rule: Rule) -> RuleText:
+    """A rule's documentation as emitters show it."""
+    summary, _, description = rule.doc.strip().partition("\n\n")
+    return RuleText(rule.name, " ".join(summary.split()), description.strip(), rule.remedy["*"])

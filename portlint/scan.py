@@ -1,0 +1,148 @@
+"""One file, all hops: path -> Source -> hits -> findings. This is what a worker runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portlint import directive
+from portlint.config import Selector
+from portlint.detect import RuleSet, detect
+from portlint.finding import FileResult, Finding, Problem
+from portlint.judge import Judge
+from portlint.source import Source
+from portlint.source.decode import NotText, decode, line_starts
+from portlint.source.language import by_content
+from portlint.source.prescan import Limits, refuse
+from portlint.source.text import Lines
+from portlint.target import Target
+
+if TYPE_CHECKING:
+    from portlint.source.discover import Found
+    from portlint.source.notebook import Notebook
+
+Phase = Callable[[str], None]
+
+
+class Scan:
+    """The rules, targets and limits of one run; called with one file after the other."""
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        targets: tuple[Target, ...],
+        limits: Limits,
+        *,
+        select: Sequence[Selector] = (),
+        ignore: Sequence[Selector] = (),
+        ignores_of: Callable[[str], Sequence[Selector]] = lambda _: (),
+        content: bytes | None = None,
+    ) -> None:
+        self.rules = rules
+        self.targets = targets
+        self.limits = limits
+        self.select = select
+        self.ignore = ignore
+        self.ignores_of = ignores_of
+        """path -> the selectors that the configuration ignores there"""
+        self.content = content
+        """the text of the one file that comes from standard input"""
+
+    def __call__(self, found: Found, without: frozenset[str], phase: Phase) -> FileResult:
+        """The findings and problems of one file. `without` names rules to leave out, `phase` is told what runs."""
+        phase("read")
+        try:
+            data = self.content if self.content is not None else _read(found.file)
+        except OSError as error:
+            return _given_up(found.path, "read", f"cannot be read: {error.strerror or error}")
+        try:
+            return self._scan(found, data, without, phase)
+        except NotText as reason:
+            return _given_up(found.path, "read", str(reason))
+
+    def _scan(self, found: Found, data: bytes, without: frozenset[str], phase: Phase) -> FileResult:
+        kind = found.kind
+        notebook: Notebook | None = None
+        if kind == "notebook":
+            from portlint.source.notebook import read
+
+            notebook = read(data)
+            text, kind = notebook.text, "python"
+        else:
+            text = decode(data, kind).text
+        language = by_content(kind, text)
+        starts = line_starts(text)
+        if language is None:
+            return FileResult(found.path, lines=len(starts))
+        if reason := refuse(text, language, self.limits):
+            return _given_up(found.path, "skipped", reason)
+        if not self.rules.may_fire(text, language) and b"portlint:" not in text:
+            return FileResult(found.path, lines=len(starts))
+        phase("parse")
+        source, lines = Source(found.path, text, language), Lines(text, starts)
+        findings, problems = self._findings(source, lines, without, phase)
+        if notebook is not None:
+            findings = [_in_notebook(finding, notebook) for finding in findings]
+        return self._directed(source, lines, findings, problems)
+
+    def _findings(
+        self, source: Source, lines: Lines, without: frozenset[str], phase: Phase
+    ) -> tuple[list[Finding], list[Problem]]:
+        hits, exceeded = detect(source, self.rules, without, phase)
+        hits.sort(key=lambda pair: (pair[1].node.start, pair[1].node.end, pair[0].name))
+        judge = Judge(source, lines)
+        unique: dict[tuple[object, ...], Finding] = {}
+        for rule, hit in hits:
+            phase(rule.name)
+            for finding in judge.judge(rule, hit, self.targets):
+                if self._wanted(finding):
+                    unique.setdefault(finding.order, finding)
+        problems = []
+        if exceeded:
+            problems.append(Problem(source.path, 0, "parse", "too many syntax matches: some findings may be missing"))
+        return list(unique.values()), problems
+
+    def _wanted(self, finding: Finding) -> bool:
+        selected = not self.select or any(one.matches(finding.rule, finding.target) for one in self.select)
+        ignored = [*self.ignore, *self.ignores_of(finding.path)]
+        return selected and not any(one.matches(finding.rule, finding.target) for one in ignored)
+
+    def _directed(
+        self, source: Source, lines: Lines, findings: list[Finding], problems: list[Problem]
+    ) -> FileResult:
+        directives, refused = directive.read(source, lines)
+        targets = frozenset(target.name for target in self.targets)
+        rules = frozenset(rule.name for rule in self.rules.rules)
+        kept, suppressed, unused = directive.apply(findings, directives, source.path, targets, rules)
+        return FileResult(
+            source.path,
+            tuple(sorted(kept, key=lambda finding: finding.order)),
+            tuple(sorted(problems + refused + unused)),
+            len(lines),
+            suppressed,
+        )
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _given_up(path: str, kind: str, message: str) -> FileResult:
+    return FileResult(path, problems=(Problem(path, 0, kind, message),), analysed=False)
+
+
+def _in_notebook(finding: Finding, notebook: Notebook) -> Finding:
+    """The finding with its lines in the .ipynb file, and the cell where a person would look."""
+    first, last = notebook.place(finding.line), notebook.place(finding.end_line)
+    return msgspec.structs.replace(
+        finding,
+        line=first.line,
+        column=finding.column + first.column_shift,
+        end_line=last.line,
+        end_column=finding.end_column + last.column_shift,
+        cell=first.cell,
+        cell_line=first.cell_line,
+    )

@@ -1,0 +1,122 @@
+"""Source files as rules see them: text, language, tree, and what the syntax alone does not say.
+
+`load` makes a `Source` from a file; `analysis` answers what an expression means there (`Analysis`), one implementation
+per grammar: `source/cxx/` for CUDA and HIP C++, `source/python/` for everything in Python.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+from portlint.source.node import Node
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    from portlint.condition import Guard, Value
+    from portlint.source.text import Lines
+
+
+class Analysis(Protocol):
+    """The services that rules live on. Computed when first asked, once per file."""
+
+    def roots(self) -> list[tree_sitter.Node]:
+        """The trees that queries run over: the file's own, and that of macro bodies where the language has them."""
+
+    def constant(self, node: Node) -> Value:
+        """The value of an expression, folded through named constants and arithmetic; None where it is not known."""
+
+    def name(self, node: Node) -> str:
+        """The qualified name an expression refers to, or ""."""
+
+    def guards(self, node: Node) -> tuple[Guard, ...]:
+        """The conditions under which a node is live, the outermost first."""
+
+    def role(self, node: Node, role: str) -> bool:
+        """Whether an expression has a role."""
+
+    def imports(self, module: str) -> bool:
+        """Whether the file imports a Python package, or includes a C++ header, of that name."""
+
+    def function(self, node: Node) -> Node | None:
+        """The function definition around a node."""
+
+    def callers(self, function: Node) -> list[Node]:
+        """The calls of a function in the same file."""
+
+    def choices(self, node: Node) -> list[Node]:
+        """The expressions that a value may come from."""
+
+    def arguments(self, node: Node) -> list[Node]:
+        """The positional arguments of a call."""
+
+    def argument(self, node: Node, position: int | None, keyword: str) -> Node | None:
+        """One argument of a call."""
+
+
+class Source:
+    """One file, or one notebook as one program, or one kernel text inside a string."""
+
+    def __init__(self, path: str, text: bytes, language: str) -> None:
+        self.path = path
+        self.text = text
+        """UTF-8, whatever the file's own encoding was; line ends as they are"""
+        self.language = language
+        """python | cuda | cmake | ...: see `source/language.py`"""
+
+    @cached_property
+    def tree(self) -> tree_sitter.Tree:
+        """The syntax tree of the text as it stands, errors and all."""
+        from portlint.source.grammar import parse
+
+        return parse(self.text, self.language)
+
+    @property
+    def root(self) -> Node:
+        """The whole file."""
+        return Node(self, self.tree.root_node)
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The services for this file's language."""
+        if self.language == "cuda":
+            from portlint.source.cxx import CxxAnalysis
+
+            return CxxAnalysis(self)
+        if self.language == "cmake":
+            from portlint.source.cmake import CMakeAnalysis
+
+            return CMakeAnalysis(self)
+        from portlint.source.python import PythonAnalysis
+
+        return PythonAnalysis(self)
+
+    def imports(self, module: str) -> bool:
+        """Whether the file imports a Python package, or includes a C++ header, of that name."""
+        return self.analysis.imports(module)
+
+    def comments(self) -> list[tuple[int, int]]:
+        """The byte ranges of the comments, in order."""
+        from portlint.source.grammar import comments
+
+        return comments(self.tree)
+
+    def logical_end(self, line: int, lines: Lines) -> int:
+        """The last line of the statement that starts on a line; of a compound statement, of its header."""
+        text = lines.line(line)
+        offset = lines.starts[line - 1] + len(text) - len(text.lstrip())
+        while line < len(lines) and lines.line(line).endswith("\\"):
+            line += 1
+        raw = self.tree.root_node.descendant_for_byte_range(offset, offset)
+        while raw is not None and raw.parent is not None and raw.parent.start_byte == raw.start_byte:
+            if raw.parent.type in ("module", "translation_unit", "block", "compound_statement"):
+                break
+            raw = raw.parent
+        if raw is None:
+            return line
+        body = next(
+            (raw.child_by_field_name(name) for name in ("body", "consequence") if raw.child_by_field_name(name)), None
+        )
+        end = (body.start_byte - 1) if body is not None else raw.end_byte
+        return max(line, lines.position(max(offset, end))[0])

@@ -1,0 +1,116 @@
+"""What CMake files mean: commands, their arguments with variables expanded, and the `if()` blocks around them."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from portlint.condition import Guard, Name, Op
+from portlint.source.node import Node
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    from portlint.condition import Expression, Value
+    from portlint.source import Source
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_DEPTH = 8
+
+
+class CMakeAnalysis:
+    """The services of one CMake file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def roots(self) -> list[tree_sitter.Node]:
+        """The trees that queries run over."""
+        return [self.source.tree.root_node]
+
+    @cached_property
+    def variables(self) -> dict[str, list[str]]:
+        """Every variable that is set once in the file, with its items; one that is set twice is not known."""
+        found: dict[str, list[str] | None] = {}
+        for command in self.source.root.walk("normal_command"):
+            items = [one.text.strip('"') for one in self.arguments(command)]
+            if self.name(command) == "set" and items:
+                found[items[0]] = None if items[0] in found else items[1:]
+        return {name: items for name, items in found.items() if items is not None}
+
+    def expand(self, text: str, depth: int = _DEPTH) -> list[str]:
+        """The items of an argument: variables of the file replaced, lists split at semicolons."""
+        match = _VARIABLE.fullmatch(text.strip('"'))
+        if match and depth:
+            items = self.variables.get(match[1])
+            return [text] if items is None else [one for item in items for one in self.expand(item, depth - 1)]
+        return [item for item in text.strip('"').split(";") if item]
+
+    def constant(self, node: Node) -> Value:
+        """The items of an argument as a tuple."""
+        return tuple(self.expand(node.text))
+
+    def name(self, node: Node) -> str:
+        """The lower-case name of a command."""
+        identifier = next((child for child in node.children if child.type == "identifier"), None)
+        return identifier.text.lower() if identifier is not None else ""
+
+    def guards(self, node: Node) -> tuple[Guard, ...]:
+        """The `if()` blocks around a command; only tests of one plain variable can be answered."""
+        guards: list[Guard] = []
+        for block in node.ancestors("if_condition"):
+            branch = [one for one in block.children if one.type in _BRANCHES and one.start <= node.start]
+            for index, one in enumerate(branch):
+                if one.type != "else_command":
+                    text = " ".join(argument.text for argument in self.arguments(one))
+                    guards.append(Guard(_condition(text), index == len(branch) - 1, text, one.line))
+        return tuple(reversed(guards))
+
+    def role(self, node: Node, role: str) -> bool:
+        """CMake nodes have no roles."""
+        raise ValueError(f"no such role in CMake: {role} (of {node!r})")
+
+    def imports(self, module: str) -> bool:
+        """Whether the file includes, or finds, a package."""
+        return any(
+            self.name(command) in ("include", "find_package") and self.arguments(command)[0].text == module
+            for command in self.source.root.walk("normal_command")
+            if self.arguments(command)
+        )
+
+    def function(self, node: Node) -> Node | None:
+        """The function or macro definition around a command."""
+        return next(node.ancestors("function_def", "macro_def"), None)
+
+    def callers(self, function: Node) -> list[Node]:
+        """CMake calls are not followed."""
+        del function
+        return []
+
+    def choices(self, node: Node) -> list[Node]:
+        """The argument itself."""
+        return [node]
+
+    def arguments(self, node: Node) -> list[Node]:
+        """The arguments of a command."""
+        lists = (child for child in node.children if child.type == "argument_list")
+        return [argument for one in lists for argument in one.children if argument.type == "argument"]
+
+    def argument(self, node: Node, position: int | None, keyword: str) -> Node | None:
+        """The argument after a keyword, else the one at a position."""
+        given = self.arguments(node)
+        for index, one in enumerate(given[:-1]):
+            if keyword and one.text == keyword:
+                return given[index + 1]
+        return given[position] if position is not None and position < len(given) else None
+
+
+_BRANCHES = frozenset(("if_command", "elseif_command", "else_command"))
+
+
+def _condition(text: str) -> Expression:
+    negated = text.startswith("NOT ")
+    words = text.removeprefix("NOT ").split()
+    inner: Expression = Name(words[0]) if len(words) == 1 else Op("call", ())
+    return Op("not", (inner,)) if negated else inner

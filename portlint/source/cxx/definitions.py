@@ -1,0 +1,188 @@
+"""What the names of a file are defined as, and which definition a use means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portlint.source.cxx.preprocessor import Macro
+from portlint.source.cxx.scopes import Scope, Scopes
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Query
+
+_QUERY = """
+(declaration declarator: (_) @variable)
+(field_declaration declarator: (_) @field)
+(parameter_declaration declarator: (_) @parameter)
+(optional_parameter_declaration declarator: (_) @parameter)
+(for_range_loop declarator: (_) @range)
+(enumerator) @enumerator
+(assignment_expression left: (identifier)) @assignment
+(update_expression argument: (identifier)) @assignment
+(namespace_alias_definition) @alias
+(alias_declaration) @alias
+(type_definition declarator: (type_identifier)) @alias
+(using_declaration) @using
+"""
+_NAMES = ("identifier", "field_identifier", "type_identifier")
+_SEEN_BEFORE_DECLARED = ("type", "enum")
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """One place that gives a name a meaning or a value."""
+
+    name: str
+    kind: str
+    """variable | field | parameter | template | range | enumerator | assignment | alias | macro-parameter"""
+    offset: int
+    """where the name stands"""
+    value: Node | None
+    """the initialiser, the default argument, or the right-hand side"""
+    node: Node
+    """the whole declaration or assignment"""
+    array: bool = False
+
+
+@cache
+def _query() -> Query:
+    from tree_sitter import Query
+
+    from portlint.source.grammar import language
+
+    return Query(language("cuda"), _QUERY)
+
+
+class Definitions:
+    """The definitions of a file. `roots` are the trees to read; what two of them both have counts once."""
+
+    def __init__(
+        self, roots: Iterable[Node], scopes: Scopes, macros: dict[str, list[Macro]], undefined: set[str]
+    ) -> None:
+        self._scopes = scopes
+        self._macros = macros
+        self._undefined = undefined
+        self._declared: dict[tuple[str, int], list[Definition]] = {}
+        self._elsewhere: dict[str, list[tuple[Scope, Definition]]] = {}
+        self._assigned: dict[str, list[Definition]] = {}
+        self.using: list[tuple[Scope, Node]] = []
+        """the `using namespace` directives with the scopes that they work in"""
+        seen = set()
+        for root in roots:
+            for definition in self._read(root):
+                if (definition.name, definition.offset) not in seen:
+                    seen.add((definition.name, definition.offset))
+                    self._add(definition)
+
+    def macros(self, name: str, at: int) -> list[Macro]:
+        """The definitions of a macro before an offset; none for a macro that is undefined somewhere."""
+        if name in self._undefined:
+            return []
+        return [macro for macro in self._macros.get(name, ()) if macro.start < at]
+
+    def declared(self, name: str, at: int) -> list[Definition]:
+        """The declarations that a use of a name at an offset means: those of the innermost scope that has any."""
+        for scope in self._scopes.at(at).chain():
+            found = self._declared.get((name, id(scope)))
+            if found and (visible := [d for d in found if d.offset <= at or scope.kind in _SEEN_BEFORE_DECLARED]):
+                return visible
+        return [d for scope, d in self._elsewhere.get(name, ()) if scope.kind == "namespace" and d.offset <= at]
+
+    def member(self, scope_name: str, name: str) -> list[Definition]:
+        """The declarations of a name in the namespaces, types and enumerations called `scope_name`."""
+        return [d for scope, d in self._elsewhere.get(name, ()) if scope.name == scope_name]
+
+    def assigned(self, name: str, at: int) -> list[Definition]:
+        """The assignments to what a name at an offset means."""
+        assignments = self._assigned.get(name)
+        if not assignments:
+            return []
+        meant = {d.offset for d in self.declared(name, at)}
+        return [a for a in assignments if meant.intersection(d.offset for d in self.declared(name, a.offset))]
+
+    def scope_of(self, definition: Definition) -> Scope:
+        """The scope that a declaration puts its name into."""
+        return self._scopes.at(definition.offset)
+
+    # ---- reading --------------------------------------------------------------------------------------------------
+
+    def _add(self, definition: Definition) -> None:
+        if definition.kind == "assignment":
+            self._assigned.setdefault(definition.name, []).append(definition)
+            return
+        scope = self.scope_of(definition)
+        self._declared.setdefault((definition.name, id(scope)), []).append(definition)
+        if scope.kind in ("namespace", "type", "enum"):
+            self._elsewhere.setdefault(definition.name, []).append((scope, definition))
+
+    def _read(self, root: Node) -> Iterator[Definition]:
+        from tree_sitter import QueryCursor
+
+        captures = QueryCursor(_query()).captures(root)
+        for kind in ("variable", "field", "parameter", "range"):
+            for declarator in captures.get(kind, ()):
+                if declarator.parent is not None:
+                    yield from _declared_by(kind, declarator, declarator.parent)
+        for node in captures.get("enumerator", ()):
+            if name := node.child_by_field_name("name"):
+                yield Definition(_text(name), "enumerator", name.start_byte, node.child_by_field_name("value"), node)
+        for node in captures.get("assignment", ()):
+            target = node.child_by_field_name("left") or node.child_by_field_name("argument")
+            if target:
+                value = node.child_by_field_name("right")
+                yield Definition(_text(target), "assignment", target.start_byte, value, node)
+        yield from self._aliases(captures)
+
+    def _aliases(self, captures: dict[str, list[Node]]) -> Iterator[Definition]:
+        for node in captures.get("alias", ()):
+            name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
+            target = node.child_by_field_name("type") or (node.named_children[-1] if node.named_children else None)
+            if name and target:
+                yield Definition(_text(name), "alias", name.start_byte, target, node)
+        for node in captures.get("using", ()):
+            target = node.named_children[-1] if node.named_children else None
+            if target is None:
+                continue
+            if any(child.type == "namespace" for child in node.children):
+                self.using.append((self._scopes.at(node.start_byte), target))
+            elif target.type == "qualified_identifier":
+                name = _text(target).rpartition("::")[2].strip()
+                yield Definition(name, "alias", target.start_byte, target, node)
+
+
+def _declared_by(kind: str, declarator: Node, node: Node) -> Iterator[Definition]:
+    value = None
+    array = False
+    name: Node | None = declarator
+    while name is not None and name.type not in _NAMES:
+        if name.type == "init_declarator":
+            value = name.child_by_field_name("value")
+        elif name.type == "structured_binding_declarator":
+            for one in name.named_children:
+                yield Definition(_text(one), "range", one.start_byte, None, node)
+            return
+        elif name.type not in (
+            "pointer_declarator",
+            "reference_declarator",
+            "array_declarator",
+            "parenthesized_declarator",
+            "attributed_declarator",
+            "variadic_declarator",
+        ):
+            return
+        array = array or name.type == "array_declarator"
+        inner = name.child_by_field_name("declarator")
+        name = inner or (name.named_children[-1] if name.named_children else None)
+    if name is None:
+        return
+    value = value or node.child_by_field_name("default_value")
+    if kind == "parameter" and node.parent is not None and node.parent.type == "template_parameter_list":
+        kind = "template"
+    yield Definition(_text(name), kind, name.start_byte, value, node, array)
+
+
+def _text(node: Node) -> str:
+    return (node.text or b"").decode(errors="replace")

@@ -1,0 +1,157 @@
+"""A piece of a file, as rules see it: a tree-sitter node with the services of `source/` behind it.
+
+Nodes are made when a rule looks, never for the whole tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    from portlint.condition import Guard, Value
+    from portlint.source import Source
+
+
+class Node:
+    """One syntax node of a `Source`. Two nodes are equal if they are the same place in the same file."""
+
+    __slots__ = ("raw", "source")
+
+    def __init__(self, source: Source, raw: tree_sitter.Node) -> None:
+        self.source = source
+        self.raw = raw
+
+    # ---- syntax ---------------------------------------------------------------------------------------------------
+
+    @property
+    def type(self) -> str:
+        """The grammar's name for this kind of node."""
+        return self.raw.type
+
+    @property
+    def start(self) -> int:
+        """Byte offset in the source's UTF-8 text."""
+        return self.raw.start_byte
+
+    @property
+    def end(self) -> int:
+        """Byte offset after the last byte."""
+        return self.raw.end_byte
+
+    @property
+    def line(self) -> int:
+        """The line it starts on, counted from 1."""
+        return self.raw.start_point[0] + 1
+
+    @property
+    def text(self) -> str:
+        """The code."""
+        return self.source.text[self.start : self.end].decode()
+
+    @property
+    def parent(self) -> Node | None:
+        """The node around it."""
+        raw = self.raw.parent
+        return None if raw is None else Node(self.source, raw)
+
+    @property
+    def children(self) -> list[Node]:
+        """The named nodes directly in it, comments left out."""
+        return [Node(self.source, raw) for raw in self.raw.named_children if raw.type != "comment"]
+
+    def get(self, field: str) -> Node | None:
+        """The child in that field of the grammar, or None."""
+        raw = self.raw.child_by_field_name(field)
+        return None if raw is None else Node(self.source, raw)
+
+    def __getitem__(self, field: str) -> Node:
+        """The child in that field of the grammar; KeyError where there is none."""
+        child = self.get(field)
+        if child is None:
+            raise KeyError(f"{self.type} has no '{field}' at line {self.line}")
+        return child
+
+    def ancestors(self, *types: str) -> Iterator[Node]:
+        """The nodes around it, the nearest first; only those of the given types if any are given."""
+        raw = self.raw.parent
+        while raw is not None:
+            if not types or raw.type in types:
+                yield Node(self.source, raw)
+            raw = raw.parent
+
+    def walk(self, *types: str) -> Iterator[Node]:
+        """Every named node in it, itself included, in source order; only those of the given types if any are given."""
+        cursor = self.raw.walk()
+        depth = 0
+        while True:
+            raw = cursor.node
+            if raw is not None and raw.is_named and (not types or raw.type in types):
+                yield Node(self.source, raw)
+            if cursor.goto_first_child():
+                depth += 1
+                continue
+            while depth and not cursor.goto_next_sibling():
+                cursor.goto_parent()
+                depth -= 1
+            if not depth:
+                return
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Node) and self.source is other.source and self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.end, self.raw.type))
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.source.path}:{self.line} {self.text[:40]!r}>"
+
+    # ---- meaning: what the services of the language say -------------------------------------------------------------
+
+    @property
+    def constant(self) -> Value:
+        """The value, where it is known without running anything; None where it is not."""
+        return self.source.analysis.constant(self)
+
+    @property
+    def name(self) -> str:
+        """The qualified name that it refers to (`torch.cuda.synchronize`, `cub::BlockReduce`), aliases resolved; ""
+        where it is not a name. Of a call: the name of the function."""
+        return self.source.analysis.name(self)
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """The conditions under which it is live, the outermost first."""
+        return self.source.analysis.guards(self)
+
+    @property
+    def choices(self) -> list[Node]:
+        """The expressions that its value may come from; none where that is not written in the file."""
+        return self.source.analysis.choices(self)
+
+    def role(self, role: str) -> bool:
+        """Whether the value is derived from, or is, something of that role: see the language's `roles` module."""
+        return self.source.analysis.role(self, role)
+
+    @property
+    def function(self) -> Node | None:
+        """The function definition around it."""
+        return self.source.analysis.function(self)
+
+    @property
+    def callers(self) -> list[Node]:
+        """Of a function definition: the calls by its name in the same file."""
+        return self.source.analysis.callers(self)
+
+    # ---- calls ------------------------------------------------------------------------------------------------------
+
+    @property
+    def arguments(self) -> list[Node]:
+        """The positional arguments of a call, in order."""
+        return self.source.analysis.arguments(self)
+
+    def argument(self, position: int | None, keyword: str = "") -> Node | None:
+        """The argument of a call by keyword, else by position; None where it is not given."""
+        return self.source.analysis.argument(self, position, keyword)

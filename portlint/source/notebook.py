@@ -1,0 +1,244 @@
+"""Jupyter notebooks: the code cells as one Python program, and where each of its lines stands in the file."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+import msgspec
+
+from portlint.source.decode import NotText, line_starts, position
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a line of the program stands. Lines and cells count from 1."""
+
+    line: int
+    """the line of the `.ipynb` file"""
+    column_shift: int
+    """add it to a column of the program for the column in the file; exact up to the first JSON escape in the line"""
+    cell: int
+    """the cell, counted among all cells"""
+    cell_line: int
+
+
+class Notebook(msgspec.Struct, frozen=True):
+    """The code cells of a notebook, one after the other."""
+
+    text: bytes
+    """a Python program in UTF-8; IPython's own syntax is blanked to equal length, so columns are those of the cells"""
+    places: tuple[Place, ...]
+    """one for each line of the text"""
+    unread_cells: tuple[int, ...]
+    """cells left out: they open a bracket or a quote that would swallow the cells after them"""
+
+    def place(self, line: int) -> Place:
+        """Where a line of the text stands; the end of the text counts to its last line."""
+        return self.places[min(line, len(self.places)) - 1]
+
+
+def read(data: bytes) -> Notebook:
+    """Read a notebook of format 3 or 4. Raises NotText if it is broken, or not a notebook in Python."""
+    data = data.removeprefix(codecs.BOM_UTF8)
+    _check(data)
+    file_lines = line_starts(data)
+    program: list[bytes] = []
+    places: list[Place] = []
+    unread: list[int] = []
+    for number, cell in enumerate(_cells(data), start=1):
+        text, anchors = cell.source()
+        if cell.type != "code" or not text:
+            continue
+        python = blank_magics(text)
+        if python is None:
+            unread.append(number)
+            continue
+        if not python.endswith((b"\n", b"\r")):
+            python += b"\n"
+        program.append(python)
+        for cell_line, start in enumerate(line_starts(python)[:-1], start=1):
+            in_text, in_file = anchors[bisect_right(anchors, start, key=lambda anchor: anchor[0]) - 1]
+            line, column = position(data, file_lines, in_file + start - in_text)
+            places.append(Place(line, column - 1, number, cell_line))
+    return Notebook(b"".join(program), tuple(places), tuple(unread))
+
+
+# ---- JSON -----------------------------------------------------------------------------------------------------------
+
+
+class _Language(msgspec.Struct):
+    name: str = ""
+    language: str = ""
+
+
+class _Metadata(msgspec.Struct):
+    language_info: _Language = msgspec.field(default_factory=_Language)
+    kernelspec: _Language = msgspec.field(default_factory=_Language)
+
+
+class _File(msgspec.Struct):
+    nbformat: int
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+def _check(data: bytes) -> None:
+    """Raise NotText unless the data is well-formed JSON and a notebook of a format and a language that we read."""
+    try:
+        data.decode()
+        file = msgspec.json.decode(data, type=_File)
+    except msgspec.ValidationError as error:
+        raise NotText(f"not a Jupyter notebook: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise NotText(f"not valid JSON: {error}") from None
+    if file.nbformat not in (3, 4):
+        raise NotText(f"a notebook of format {file.nbformat}; formats 3 and 4 are read")
+    language = file.metadata.language_info.name or file.metadata.kernelspec.language
+    if language and not language.lower().startswith(("python", "ipython")):
+        raise NotText(f"a notebook in '{language}', not in Python")
+
+
+_TOKEN = re.compile(rb'(?P<string>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*+:)?|(?P<open>[{\[])|(?P<close>[}\]])')
+_ESCAPE = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
+_CELL_LISTS = (["cells", ""], ["worksheets", "", "cells", ""])
+"""the keys on the way to a cell, "" for a list; format 3 has worksheets"""
+
+
+class _Cell:
+    """A cell as it stands in the file."""
+
+    def __init__(self) -> None:
+        self.type = ""
+        self.literals: list[tuple[int, bytes]] = []
+        """the string literals of the source without their quotes, each with its offset in the file"""
+
+    def source(self) -> tuple[bytes, list[tuple[int, int]]]:
+        """The source, and pairs (offset in it, offset in the file) for the places from which both count on alike."""
+        parts: list[bytes] = []
+        anchors: list[tuple[int, int]] = []
+        size = 0
+        for start, raw in self.literals:
+            done = 0
+            anchors.append((size, start))
+            for match in _ESCAPE.finditer(raw):
+                plain, done = raw[done : match.start()] + _unescape(match[0]).encode(), match.end()
+                parts.append(plain)
+                size += len(plain)
+                anchors.append((size, start + done))
+            parts.append(raw[done:])
+            size += len(raw) - done
+        return b"".join(parts), anchors
+
+
+def _unescape(raw: bytes) -> str:
+    try:
+        return msgspec.json.decode(b'"%b"' % raw, type=str)
+    except msgspec.DecodeError as error:
+        raise NotText(f"not valid JSON: {error}") from None
+
+
+def _cells(data: bytes) -> Iterator[_Cell]:
+    """The cells of well-formed JSON in order. The parser keeps no positions, so the tokens are read here once more."""
+    keys: list[str] = []
+    cell: _Cell | None = None
+    depth = 0
+    for token in _TOKEN.finditer(data):
+        if token["open"]:
+            if cell is None and keys in _CELL_LISTS and token["open"] == b"{":
+                cell, depth = _Cell(), len(keys)
+            keys.append("")
+        elif token["close"]:
+            keys.pop()
+            if cell is not None and len(keys) == depth:
+                yield cell
+                cell = None
+        elif token["colon"]:
+            keys[-1] = _unescape(token["string"][1:-1])
+        elif cell is not None:
+            _note(cell, keys[depth:], token)
+
+
+def _note(cell: _Cell, keys: list[str], token: re.Match[bytes]) -> None:
+    raw = token["string"][1:-1]
+    if keys == ["cell_type"]:
+        cell.type = _unescape(raw)
+    elif keys in (["source"], ["source", ""], ["input"], ["input", ""]):
+        cell.literals.append((token.start() + 1, raw))
+
+
+# ---- IPython --------------------------------------------------------------------------------------------------------
+
+_CELL_MAGIC = re.compile(rb"\s*+%%")
+_PYTHON_CELL = re.compile(
+    rb"\s*+%%(?:(?:time|timeit|capture|prun|python|python3|debug)\b|(?:writefile|file)\b[^\r\n]*\.py[ \t]*+[\r\n])"
+)
+"""cell magics after which the cell goes on in Python"""
+_MAGIC = re.compile(
+    rb"[ \t]*+(?=[%!?])"  # %magic, !command, ?name
+    rb"|[^\r\n=#'\"(]*+=[ \t]*+(?=[%!])"  # name = %magic, name = !command
+    rb"|[ \t]*+(?=[\w.]++\?)"  # name?
+)
+_LINE = re.compile(rb"(?:[^\\\r\n]++|\\(?:\r\n|(?s:.))?)*+(?:\r\n|\r|\n)?")
+"""a line with the lines that a backslash joins to it"""
+_PIECE = re.compile(
+    rb"""
+      (?P<end>\r\n|\r|\n)
+    | (?P<open>[(\[{])
+    | (?P<close>[)\]}])
+    | \#[^\r\n]*+
+    | '''(?:[^'\\]++|\\(?s:.)|'(?!''))*+'''
+    | \"""(?:[^"\\]++|\\(?s:.)|"(?!""))*+\"""
+    | (?P<cut>'''|\"""|\\(?:\r\n|\r|\n)?\Z)
+    | '(?:[^'\\\r\n]++|\\(?:\r\n|(?s:.)))*+'?
+    | "(?:[^"\\\r\n]++|\\(?:\r\n|(?s:.)))*+"?
+    | \\(?:\r\n|\r|\n)
+    """,
+    re.VERBOSE,
+)
+"""what decides where a statement ends"""
+
+
+def blank_magics(text: bytes) -> bytes | None:
+    """The text of a cell with IPython's own syntax made harmless: the same length, the same lines.
+
+    A magic becomes `0` and blanks, so that a block that holds nothing else is not empty; a cell in another language
+    becomes blank. None for a cell that is cut off in brackets, in a triple-quoted string or after a backslash.
+    """
+    if _CELL_MAGIC.match(text) and not _PYTHON_CELL.match(text):
+        return _blank(text)
+    parts: list[bytes] = []
+    start = 0
+    while start < len(text):
+        if magic := _MAGIC.match(text, start):
+            line = _LINE.match(text, start)
+            end = line.end() if line else len(text)
+            parts += text[start : magic.end()], b"0", _blank(text[magic.end() + 1 : end])
+        else:
+            found = _statement_end(text, start)
+            if found is None:
+                return None
+            end = found
+            parts.append(text[start:end])
+        start = end
+    return b"".join(parts)
+
+
+def _statement_end(text: bytes, start: int) -> int | None:
+    """The offset after the line on which a statement ends, None if the text ends before."""
+    depth = 0
+    for piece in _PIECE.finditer(text, start):
+        match piece.lastgroup:
+            case "open":
+                depth += 1
+            case "close":
+                depth = max(0, depth - 1)
+            case "cut":
+                return None
+            case "end" if not depth:
+                return piece.end()
+    return None if depth else len(text)
+
+
+def _blank(text: bytes) -> bytes:
+    return re.sub(rb"[^\r\n]", b" ", text)

@@ -1,0 +1,123 @@
+"""Inline PTX: the instructions in the text of an `asm` statement, and which rows of the PTX matrix they stand for.
+
+The rows (`isa.ptx.<row>` in the profiles) were made by assembling each instruction for each architecture; an opcode
+that no row covers exists on every architecture from sm_80 on.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STATEMENT = re.compile(r"[;{}\n]")
+_INSTRUCTION = re.compile(
+    r"^\s*(?:[$%\w]+:\s*)*(?:@!?\s*[%\w]+\s+)?(?P<opcode>[a-z][a-z0-9_]*(?:[.:]{1,2}[\w]+)*)(?P<operands>.*)$",
+    re.DOTALL,
+)
+
+_ROOTS = frozenset(
+    "abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra brev brkpt brx call clz cnot"
+    " clusterlaunchcontrol copysign cos cp createpolicy cvt cvta discard div dp2a dp4a elect ex2 exit fence fma fns"
+    " getctarank griddepcontrol isspacep istypep ld ldmatrix ldu lg2 lop3 mad mad24 madc mapa match max mbarrier membar"
+    " min mma mov movmatrix mul mul24 multimem nanosleep neg not or pmevent popc prefetch prefetchu prmt rcp red redux rem"
+    " ret rsqrt sad selp set setmaxnreg setp shf shfl shl shr sin slct sqrt st stackrestore stacksave stmatrix sub subc"
+    " suld suq sured sust szext tanh tcgen05 tensormap testp tex tld4 trap txq vabsdiff vadd vmax vmin vote wgmma wmma xor".split()
+)
+"""first parts of opcodes in the PTX ISA, version 9.0 (https://docs.nvidia.com/cuda/parallel-thread-execution/)"""
+
+_BARE = frozenset("activemask brkpt exit ret trap".split())
+"""opcodes that PTX allows without a modifier and that no host assembler has with operands"""
+
+_ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), row)
+    for pattern, row in (
+        (r"cp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor", "tma_tensor"),
+        (r"tensormap\.", "tma_tensor"),
+        (r"cp\.(reduce\.)?async\.bulk", "cp_async_bulk"),
+        (r"cp\.async\.mbarrier", "mbarrier"),
+        (r"cp\.async", "cp_async"),
+        (r"mbarrier\.(try_wait|expect_tx|complete_tx)", "mbarrier_try_wait"),
+        (r"mbarrier\.arrive\.expect_tx", "mbarrier_try_wait"),
+        (r"mbarrier\.", "mbarrier"),
+        (r"barrier\.cluster", "cluster"),
+        (r"(mapa|getctarank)\b", "dsmem"),
+        (r"(ld|st|atom|red)\..*shared::cluster", "dsmem"),
+        (r"st\.async|red\.async", "dsmem"),
+        (r"redux\.sync\.(min|max).*\.f32", "redux_sync_f32"),
+        (r"redux\.sync", "redux_sync_int"),
+        (r"match\.", "match_sync"),
+        (r"elect\.", "elect_sync"),
+        (r"griddepcontrol", "pdl"),
+        (r"setmaxnreg", "setmaxnreg"),
+        (r"wgmma\.", "wgmma"),
+        (r"tcgen05\.mma.*kind::i8", "tcgen05_mma_i8"),
+        (r"tcgen05\.", "tcgen05"),
+        (r"mma\..*kind::mxf4", "mma_kind_mxf4nvf4"),
+        (r"mma\..*kind::mxf8f6f4", "mma_kind_mxf8f6f4"),
+        (r"mma\..*kind::f8f6f4", "mma_kind_f8f6f4"),
+        (r"mma\..*\.(e4m3|e5m2)\b", "mma_fp8"),
+        (r"ldmatrix\.", "ldmatrix"),
+        (r"stmatrix\.", "stmatrix"),
+        (r"cvt\..*\.(e2m1x2|e2m3x2|e3m2x2|ue8m0x2)", "cvt_e2m1x2"),
+        (r"cvt\..*\.(e4m3x2|e5m2x2)", "cvt_e4m3x2"),
+        (r"multimem\.", "multimem"),
+        (r"clusterlaunchcontrol", "clusterlaunchcontrol"),
+        (r"(add|sub|mul|fma)\..*f32x2", "add_f32x2"),
+        (r"(ld|st)\..*\.v8\.(b32|f32|u32|s32)|(ld|st)\..*\.v4\.(b64|u64|f64|s64)", "ld_v8_f32"),
+        (r"(atom|red)\..*add.*\.bf16x2", "atom_add_bf16x2"),
+        (r"(atom|red)\..*add.*\.v[248]\.", "atom_add_v4_f32"),
+        (r"(atom|red)\..*add.*\.f64", "atom_add_f64"),
+        (r"dp[24]a", "dp4a"),
+        (r"nanosleep", "nanosleep"),
+        (r"tex\.", "tex"),
+    )
+)
+_THREE_INPUT = re.compile(r"(min|max)\..*\.f32$")
+
+
+class Instruction(msgspec.Struct, frozen=True):
+    """One PTX instruction."""
+
+    opcode: str
+    """with its modifiers: "ld.global.nc.f32" """
+    operands: tuple[str, ...]
+
+    @property
+    def row(self) -> str:
+        """The row of the PTX matrix that it stands for, or ""."""
+        if _THREE_INPUT.match(self.opcode) and len(self.operands) == 4:
+            return "max3_f32"
+        return next((row for pattern, row in _ROWS if pattern.match(self.opcode)), "")
+
+
+def instructions(text: str) -> tuple[Instruction, ...]:
+    """The PTX instructions in an assembly text, none if it is written for another machine.
+
+    Directives (`.reg`), labels and predicates are skipped. Text counts as PTX if its opcodes are PTX's and carry the
+    type suffixes that no host or AMD assembler has.
+    """
+    found: list[Instruction] = []
+    for statement in _STATEMENT.split(_COMMENT.sub(" ", text)):
+        match = _INSTRUCTION.match(statement)
+        if match is None:
+            continue
+        opcode, operands = match["opcode"], match["operands"].strip()
+        root = re.split(r"[.:]", opcode, maxsplit=1)[0]
+        if root not in _ROOTS or ("." not in opcode and (root not in _BARE or operands.startswith("%r"))):
+            continue
+        found.append(Instruction(opcode, _operands(operands)))
+    return tuple(found)
+
+
+def _operands(text: str) -> tuple[str, ...]:
+    """The operands, a vector {a, b} or an address [a + 4] counted as one."""
+    parts, depth, start = [], 0, 0
+    for index, char in enumerate(text):
+        depth += (char in "[{(") - (char in "]})")
+        if char == "," and not depth:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    last = text[start:].strip()
+    return tuple([*parts, last] if last else parts)

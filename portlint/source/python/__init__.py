@@ -1,0 +1,106 @@
+"""What Python code means: names, constants, guards and roles, for PyTorch, Triton, JAX, NKI and build scripts alike."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from portlint.source.node import Node
+from portlint.source.python.choices import choices, origin, variants
+from portlint.source.python.constants import constant
+from portlint.source.python.guards import Guards
+from portlint.source.python.queries import calls_of
+from portlint.source.python.roles import Roles
+from portlint.source.python.scopes import Scopes
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    from portlint.condition import Guard, Value
+    from portlint.source import Source
+
+
+class PythonAnalysis:
+    """The services of one Python source."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def roots(self) -> list[tree_sitter.Node]:
+        """The trees that queries run over."""
+        return [self.source.tree.root_node]
+
+    @cached_property
+    def scopes(self) -> Scopes:
+        """Imports and bindings."""
+        return Scopes(self.source)
+
+    @cached_property
+    def _guards(self) -> Guards:
+        return Guards(self.scopes)
+
+    @cached_property
+    def _roles(self) -> Roles:
+        return Roles(self.scopes)
+
+    def constant(self, node: Node) -> Value:
+        """The value of an expression, folded through named constants; None where it is not known."""
+        return constant(self.scopes, node)
+
+    def name(self, node: Node) -> str:
+        """The qualified name with import aliases resolved: `t.cuda.synchronize` after `import torch as t`."""
+        return self.scopes.qualified(node)
+
+    def guards(self, node: Node) -> tuple[Guard, ...]:
+        """The tests that must have gone one way for this node to run."""
+        return self._guards.of(node)
+
+    def role(self, node: Node, role: str) -> bool:
+        """See `roles.py` for the list."""
+        return self._roles.has(node, role)
+
+    def imports(self, module: str) -> bool:
+        """Whether any import of the file reaches into a package."""
+        return any(name == module or name.startswith(f"{module}.") for name in self.scopes.imports.values())
+
+    def function(self, node: Node) -> Node | None:
+        """The function definition around a node."""
+        return self.scopes.function(node)
+
+    def callers(self, function: Node) -> list[Node]:
+        """The calls of a function by its bare name, or as a method of `self`, in the same file."""
+        name = function["name"].text
+        plain = (name, f"self.{name}", f"cls.{name}")
+        return [call for call in calls_of(self.source, {name}) if call["function"].text in plain]
+
+    def choices(self, node: Node) -> list[Node]:
+        """The expressions that a value may come from: elements of a list looped over, arms of a conditional."""
+        return choices(self.scopes, node)
+
+    def variants(self, string: Node) -> list[str]:
+        """The texts that an f-string may be."""
+        return variants(self.scopes, string)
+
+    def origin(self, string: Node) -> Node:
+        """Where an f-string's text is decided."""
+        return origin(self.scopes, string)
+
+    def arguments(self, node: Node) -> list[Node]:
+        """The positional arguments of a call; none where it unpacks a sequence."""
+        given = node.get("arguments")
+        if given is None or given.type != "argument_list":
+            return []
+        positional = [child for child in given.children if child.type not in ("keyword_argument", "dictionary_splat")]
+        return [] if any(child.type == "list_splat" for child in positional) else positional
+
+    def argument(self, node: Node, position: int | None, keyword: str) -> Node | None:
+        """One argument of a call, by keyword, else by position."""
+        given = node.get("arguments")
+        if given is None:
+            return None
+        if keyword:
+            for child in given.children:
+                if child.type == "keyword_argument" and child["name"].text == keyword:
+                    return child["value"]
+        positional = self.arguments(node)
+        return positional[position] if position is not None and position < len(positional) else None

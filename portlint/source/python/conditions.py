@@ -1,0 +1,200 @@
+"""Python tests as conditions that a target can answer.
+
+What code asks in many spellings comes down to a few queries: `device.type`, `device.is_cuda`, `device.capability`,
+`gcn_arch`, `warp_size`, and the qualified names of probes such as `torch.cuda.is_available`. Flags and helper functions
+of the same file are followed to what they test.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from portlint.condition import Expression, Literal, Name, Op
+from portlint.source.python.constants import constant
+
+if TYPE_CHECKING:
+    from portlint.source.node import Node
+    from portlint.source.python.scopes import Binding, Scopes
+
+_DEPTH = 10
+
+UNANSWERABLE = Op("call", ())
+"""an expression that no target can answer; it evaluates to UNKNOWN"""
+
+_PROBES = {
+    "torch.cuda.get_device_capability": "device.capability",
+    "torch.accelerator.is_available": "torch.accelerator.is_available",
+    "typing.TYPE_CHECKING": None,
+}
+"""qualified names with a query of another name; None is a test that is always false when the program runs"""
+
+_ATTRIBUTES = {
+    "is_cuda": Name("device.is_cuda"),
+    "is_mps": Op("==", (Name("device.type"), Literal("mps"))),
+    "is_xpu": Op("==", (Name("device.type"), Literal("xpu"))),
+    "gcnArchName": Name("gcn_arch"),
+    "major": Op("item", (Name("device.capability"), Literal(0))),
+    "minor": Op("item", (Name("device.capability"), Literal(1))),
+    "warp_size": Name("warp_size"),
+}
+_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
+_COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
+
+
+def condition(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Expression:
+    """The condition that a Python test amounts to."""
+    if not depth:
+        return UNANSWERABLE
+
+    def inner(child: Node) -> Expression:
+        return condition(scopes, child, depth - 1)
+
+    match node.type:
+        case "parenthesized_expression" | "named_expression":
+            child = node.get("value") or next(iter(node.children), None)
+            return inner(child) if child is not None else UNANSWERABLE
+        case "not_operator":
+            return Op("not", (inner(node["argument"]),))
+        case "boolean_operator":
+            return Op(node["operator"].text, (inner(node["left"]), inner(node["right"])))
+        case "conditional_expression" if len(node.children) == 3:
+            body, test, other = node.children
+            return Op("if", (inner(test), inner(body), inner(other)))
+        case "comparison_operator":
+            return _comparison(scopes, node, depth)
+        case "none":
+            return Literal(None)
+        case "true" | "false" | "integer" | "float" | "string" | "tuple" | "list" | "set" | "unary_operator":
+            value = constant(scopes, node)
+            return UNANSWERABLE if value is None else Literal(value)
+        case "call":
+            return _call(scopes, node, depth)
+        case "subscript":
+            key = node.get("subscript")
+            index = constant(scopes, key) if key is not None else None
+            return Op("item", (inner(node["value"]), Literal(index))) if index is not None else UNANSWERABLE
+        case "attribute":
+            return _attribute(scopes, node, depth)
+        case "identifier":
+            return _identifier(scopes, node, depth)
+    return UNANSWERABLE
+
+
+def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
+    operands = node.children
+    symbols = [" ".join(raw.type.split()) for raw in node.raw.children if not raw.is_named or raw.type in ("is not", "not in")]
+    if len(symbols) != len(operands) - 1:
+        return UNANSWERABLE
+    values = [condition(scopes, operand, depth - 1) for operand in operands]
+    tests: list[Expression] = []
+    for symbol, left, right in zip(symbols, values[:-1], values[1:], strict=True):
+        if symbol in _COMPARISONS or symbol in ("is", "in"):
+            tests.append(Op(symbol, (left, right)))
+        elif symbol in ("is not", "not in"):
+            tests.append(Op("not", (Op(symbol.replace("not", "").strip(), (left, right)),)))
+        else:
+            return UNANSWERABLE
+    return tests[0] if len(tests) == 1 else Op("and", tuple(tests))
+
+
+def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
+    name = scopes.qualified(node)
+    function = node["function"]
+    arguments = scopes.source.analysis.arguments(node)
+    if name in _PROBES:
+        query = _PROBES[name]
+        return Name(query) if query else Literal(False)
+    if name in ("bool", "str") and len(arguments) == 1:
+        return condition(scopes, arguments[0], depth - 1)
+    if name == "torch.device" and arguments:
+        return condition(scopes, arguments[0], depth - 1)
+    if name in ("hasattr", "getattr") and len(arguments) >= 2:
+        attribute = constant(scopes, arguments[1])
+        if name == "getattr" and isinstance(attribute, str) and attribute in _ATTRIBUTES:
+            return _ATTRIBUTES[attribute]
+        owner = scopes.qualified(arguments[0])
+        return Name(f"{name} {owner}.{attribute}") if owner and isinstance(attribute, str) else UNANSWERABLE
+    if function.type == "attribute" and function["attribute"].text in ("startswith", "lower", "split"):
+        subject = condition(scopes, function["object"], depth - 1)
+        if function["attribute"].text != "startswith":
+            return subject
+        prefixes = constant(scopes, arguments[0]) if arguments else None
+        options = prefixes if isinstance(prefixes, tuple) else (prefixes,)
+        tests = tuple(Op("startswith", (subject, Literal(option))) for option in options)
+        return UNANSWERABLE if prefixes is None else Op("or", tests)
+    if name == "any" or name == "all":
+        return UNANSWERABLE
+    if function.type == "identifier" and (local := _returned(scopes, function)) is not None:
+        return condition(scopes, local, depth - 1)
+    if name:
+        return Name(name)
+    return Name(function.text) if _is_dotted(function) else UNANSWERABLE
+
+
+def _returned(scopes: Scopes, function: Node) -> Node | None:
+    """The expression that a function of this file returns, if it is a single one."""
+    binding = scopes.only(function.text, function)
+    if binding is None or binding.kind != "function" or binding.value is None:
+        return None
+    returns = [one for one in binding.value["body"].walk("return_statement") if scopes.function(one) == binding.value]
+    return returns[0].children[0] if len(returns) == 1 and returns[0].children else None
+
+
+def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
+    name = scopes.qualified(node)
+    if name in _PROBES:
+        query = _PROBES[name]
+        return Name(query) if query else Literal(False)
+    if name:
+        return Name(name)
+    attribute = node["attribute"].text
+    if attribute in _ATTRIBUTES:
+        return _ATTRIBUTES[attribute]
+    if attribute in ("type", "name") and _is_device(node["object"]):
+        return Name("device.type")
+    if _is_device(node):
+        return Name("device.type")
+    if node["object"].type == "call" and attribute == "type":
+        return condition(scopes, node["object"], depth - 1)
+    return Name(node.text) if _is_dotted(node) else UNANSWERABLE
+
+
+def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
+    name = scopes.qualified(node)
+    if name in _PROBES:
+        query = _PROBES[name]
+        return Name(query) if query else Literal(False)
+    binding = scopes.binding(node.text, node)
+    if binding is not None and binding.value is not None and len(scopes.bindings(node.text, node)) == 1:
+        followed = _bound(scopes, binding, depth)
+        if followed is not None:
+            return followed
+    if _is_device(node):
+        return Name("device.type")
+    return Name(name or node.text)
+
+
+def _bound(scopes: Scopes, binding: Binding, depth: int) -> Expression | None:
+    """What a name bound once stands for, if a target can answer it."""
+    assert binding.value is not None
+    if binding.kind not in ("assign", "item"):
+        return None
+    value = condition(scopes, binding.value, depth - 1)
+    if value is UNANSWERABLE:
+        return None
+    if binding.kind == "item":
+        return Op("item", (value, Literal(binding.index)))
+    return value
+
+
+def _is_dotted(node: Node) -> bool:
+    while node.type == "attribute":
+        node = node["object"]
+    return node.type == "identifier"
+
+
+def _is_device(node: Node) -> bool:
+    """Whether an expression is named like a torch device."""
+    name = node["attribute"].text if node.type == "attribute" else node.text if node.type == "identifier" else ""
+    return _DEVICE_NAME.search(name) is not None

@@ -1,0 +1,149 @@
+"""The tests that must have gone one way for a Python node to run.
+
+Sources of guards: `if`/`elif`/`else`, conditional expressions, `and`/`or`, comprehension filters, `while`, `assert`, an
+early `return`/`raise`/`continue` before the node, pytest and unittest skip marks on a function, class or module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from portlint.condition import Guard, Name
+from portlint.source.node import Node
+from portlint.source.python.conditions import condition
+
+if TYPE_CHECKING:
+    from portlint.source.python.scopes import Scopes
+
+_LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
+_LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
+_GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
+_REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
+
+
+class Guards:
+    """The guards of one file's nodes."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self._blocks: dict[int, list[tuple[int, Guard]]] = {}
+        self._module_marks: tuple[Guard, ...] | None = None
+
+    def of(self, node: Node) -> tuple[Guard, ...]:
+        """The guards of a node, the outermost first."""
+        guards: list[Guard] = []
+        child = node
+        for parent in node.ancestors():
+            guards.extend(self._between(parent, child))
+            child = parent
+        return self._marks_of_module() + tuple(reversed(guards))
+
+    def _guard(self, test: Node, expected: bool) -> Guard:
+        return Guard(condition(self.scopes, test), expected, " ".join(test.text.split()), test.line)
+
+    def _between(self, parent: Node, child: Node) -> Iterator[Guard]:
+        """The guards that `parent` puts on `child`."""
+        match parent.type:
+            case "if_statement":
+                yield from self._branch(parent, child)
+            case "conditional_expression" if len(parent.children) == 3:
+                body, test, other = parent.children
+                if child in (body, other):
+                    yield self._guard(test, child == body)
+            case "boolean_operator":
+                if child == parent["right"]:
+                    yield self._guard(parent["left"], parent["operator"].text == "and")
+            case "while_statement":
+                if child == parent["body"]:
+                    yield self._guard(parent["condition"], True)
+            case "list_comprehension" | "set_comprehension" | "dictionary_comprehension" | "generator_expression":
+                if child == parent["body"]:
+                    for clause in parent.children:
+                        if clause.type == "if_clause" and clause.children:
+                            yield self._guard(clause.children[0], True)
+            case "block" | "module":
+                yield from (guard for end, guard in reversed(self._passed(parent)) if end <= child.start)
+            case "decorated_definition":
+                if child == parent["definition"]:
+                    for decorator in parent.children:
+                        if decorator.type == "decorator":
+                            yield from self._mark(decorator.children[0])
+
+    def _branch(self, statement: Node, child: Node) -> Iterator[Guard]:
+        """`if a: x elif b: y else: z`: the branch's own test, and that all earlier ones failed."""
+        if child == statement["condition"]:
+            return
+        if child == statement["consequence"]:
+            yield self._guard(statement["condition"], True)
+            return
+        if child.type == "elif_clause":
+            yield self._guard(child["condition"], True)
+        for earlier in reversed([one for one in statement.children if one.start < child.start]):
+            if earlier.type == "elif_clause":
+                yield self._guard(earlier["condition"], False)
+        yield self._guard(statement["condition"], False)
+
+    def _passed(self, block: Node) -> list[tuple[int, Guard]]:
+        """(end of a statement of the block, what must have held to get beyond it)."""
+        if block.start not in self._blocks:
+            found: list[tuple[int, Guard]] = []
+            for statement in block.children:
+                if statement.type == "if_statement":
+                    found.extend((statement.end, guard) for guard in self._survives(statement))
+                elif statement.type == "assert_statement" and statement.children:
+                    found.append((statement.end, self._guard(statement.children[0], True)))
+            self._blocks[block.start] = found
+        return self._blocks[block.start]
+
+    def _survives(self, statement: Node) -> Iterator[Guard]:
+        """What is known after an `if` statement because some of its branches leave."""
+        if self._leaves(statement["consequence"]):
+            yield self._guard(statement["condition"], False)
+            for clause in statement.children:
+                if clause.type == "elif_clause" and self._leaves(clause["consequence"]):
+                    yield self._guard(clause["condition"], False)
+                elif clause.type == "elif_clause":
+                    return
+            return
+        alternatives = [one for one in statement.children if one.type in ("elif_clause", "else_clause")]
+        if len(alternatives) == 1 and alternatives[0].type == "else_clause" and self._leaves(alternatives[0]["body"]):
+            yield self._guard(statement["condition"], True)
+
+    def _leaves(self, block: Node) -> bool:
+        """Whether control never runs off the end of a block."""
+        last = block.children[-1] if block.children else None
+        if last is None:
+            return False
+        if last.type in _LEAVES:
+            return True
+        if last.type == "expression_statement" and last.children and last.children[0].type == "call":
+            call = last.children[0]
+            function = call["function"]
+            return call.name in _LEAVING_CALLS or (
+                function.type == "attribute" and function["attribute"].text in ("skipTest", "fail")
+            )
+        return False
+
+    def _mark(self, decorator: Node) -> Iterator[Guard]:
+        """What a decorator such as `@pytest.mark.skipif(...)` or `@require_cuda` says of its function or class."""
+        name = decorator.name or decorator.text.partition("(")[0]
+        last = name.rpartition(".")[2]
+        if decorator.type == "call" and last in ("skipif", "skipIf", "skipUnless"):
+            test = decorator.argument(0, "condition")
+            if test is not None and test.type != "string":
+                yield self._guard(test, last == "skipUnless")
+            return
+        words = set(last.lower().split("_"))
+        if words & _GPU_WORDS and words & _REQUIRING_WORDS:
+            yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
+
+    def _marks_of_module(self) -> tuple[Guard, ...]:
+        if self._module_marks is None:
+            binding = self.scopes.only("pytestmark", Node(self.scopes.source, self.scopes.source.tree.root_node))
+            marks: list[Guard] = []
+            if binding is not None and binding.value is not None:
+                for call in binding.value.walk("call"):
+                    marks.extend(self._mark(call))
+            self._module_marks = tuple(marks)
+        return self._module_marks

@@ -1,0 +1,46 @@
+"""The few whole-file questions that Python analysis asks: all calls, and calls by the last part of their name."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from portlint.source.node import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import tree_sitter
+
+    from portlint.source import Source
+
+
+def every_call(source: Source) -> list[Node]:
+    """Every call of a file, in source order."""
+    return _captured(source, "(call) @call")
+
+
+def calls_of(source: Source, names: Iterable[str]) -> list[Node]:
+    """The calls whose function is called, or is an attribute called, by one of these names."""
+    quoted = " ".join(f'"{name}"' for name in sorted(names))
+    return _captured(
+        source,
+        "((call function: [(identifier) @_name (attribute attribute: (identifier) @_name)]"
+        f" (#any-of? @_name {quoted})) @call)",
+    )
+
+
+def _captured(source: Source, query: str) -> list[Node]:
+    from tree_sitter import QueryCursor
+
+    found = QueryCursor(_compiled(query)).captures(source.tree.root_node).get("call", [])
+    return sorted((Node(source, raw) for raw in found), key=lambda node: node.start)
+
+
+@cache
+def _compiled(query: str) -> tree_sitter.Query:
+    from tree_sitter import Query
+
+    from portlint.source.grammar import language
+
+    return Query(language("python"), query)

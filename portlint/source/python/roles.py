@@ -1,0 +1,160 @@
+"""Roles of Python nodes: what a value is, and in what kind of code a node stands.
+
+Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host),
+"scalar" (a Python number or text), and dtypes by name ("float64").
+Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
+when the module is imported), "step-loop" (a loop that trains or decodes), "guarded-import" (a failed import is caught).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from portlint.source.python.values import Values
+
+if TYPE_CHECKING:
+    from portlint.source.node import Node
+    from portlint.source.python.scopes import Scopes
+
+_TRACERS = frozenset(
+    (
+        "jax.jit", "jax.pmap", "jax.vmap", "jax.checkpoint", "jax.experimental.pjit.pjit", "pjit", "equinox.filter_jit",
+        "flax.linen.jit", "torch.jit.script",
+    )
+)  # fmt: skip
+_COMPILERS = _TRACERS | {"torch.compile"}
+_KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
+_STEP_CALLS = frozenset(("backward", "step", "zero_grad", "mark_step", "optimizer_step"))
+_CATCHING = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException", "OSError", "RuntimeError"))
+_DTYPE_ROLES = frozenset(
+    "float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split()
+)
+
+
+class Roles:
+    """The roles in one file."""
+
+    def __init__(self, scopes: Scopes) -> None:
+        self.scopes = scopes
+        self.values = Values(scopes)
+
+    def has(self, node: Node, role: str) -> bool:
+        """Whether a node has a role."""
+        if role in _DTYPE_ROLES:
+            return self.values.of(node).dtype == role
+        match role:
+            case "tensor" | "array" | "traced":
+                return self.values.of(node).kind == role
+            case "scalar":
+                return self.values.of(node).kind in ("number", "text", "list")
+            case "on-host":
+                return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
+            case "on-device":
+                return not self.has(node, "on-host")
+            case "jitted":
+                return self._inside(node, _COMPILERS)
+            case "jax-jitted":
+                return self._inside(node, _TRACERS)
+            case "triton-kernel":
+                return self._inside(node, _KERNEL_MARKS)
+            case "import-time":
+                return self._runs_at_import(node)
+            case "step-loop":
+                return any(_steps(loop) for loop in node.ancestors("for_statement", "while_statement"))
+            case "guarded-import":
+                return self._is_caught(node)
+        raise ValueError(f"no such role in Python: {role}")
+
+    def _inside(self, node: Node, marks: frozenset[str]) -> bool:
+        return any(self._is_marked(function, marks) for function in node.ancestors("function_definition"))
+
+    def _is_marked(self, function: Node, marks: frozenset[str]) -> bool:
+        """Whether a function is decorated with one of the marks, alone, called, or through functools.partial; or
+        passed to one by name in the same file."""
+        parent = function.parent
+        if parent is not None and parent.type == "decorated_definition":
+            for decorator in parent.children:
+                if decorator.type != "decorator":
+                    continue
+                expression = decorator.children[0]
+                if expression.name in marks:
+                    return True
+                if expression.type == "call" and expression.name.endswith("partial") and expression.arguments:
+                    if expression.arguments[0].name in marks:
+                        return True
+        return function["name"].text in self._passed_to_tracers() and marks is not _KERNEL_MARKS
+
+    def _passed_to_tracers(self) -> frozenset[str]:
+        if self._passed is None:
+            from portlint.source.python.queries import calls_of
+
+            self._passed = frozenset(
+                call.arguments[0].text
+                for call in calls_of(self.scopes.source, {name.rpartition(".")[2] for name in _COMPILERS})
+                if call.name in _COMPILERS and call.arguments and call.arguments[0].type == "identifier"
+            )
+        return self._passed
+
+    _passed: frozenset[str] | None = None
+
+    def _runs_at_import(self, node: Node) -> bool:
+        """At module or class level, or in a function that the module itself calls while it is imported."""
+        function = self.scopes.function(node)
+        if function is None:
+            return not any(True for _ in node.ancestors("lambda")) and not _under_main(node)
+        if any(node.start < end and node.end > start for start, end in _signature_spans(function)):
+            return self.scopes.function(function) is None
+        return self.scopes.function(function) is None and function["name"].text in self._called_at_import()
+
+    def _called_at_import(self) -> frozenset[str]:
+        if self._called is None:
+            from portlint.source.python.queries import every_call
+
+            self._called = frozenset(
+                call["function"].text
+                for call in every_call(self.scopes.source)
+                if call["function"].type == "identifier"
+                and self.scopes.function(call) is None
+                and not any(True for _ in call.ancestors("lambda"))
+                and not _under_main(call)
+            )
+        return self._called
+
+    _called: frozenset[str] | None = None
+
+    def _is_caught(self, node: Node) -> bool:
+        """Whether an exception raised here is caught by a `try` around it, in its body."""
+        child = node
+        for parent in node.ancestors():
+            if parent.type == "try_statement" and child == parent["body"]:
+                for clause in parent.children:
+                    if clause.type != "except_clause":
+                        continue
+                    caught = " ".join(one.text for one in clause.children if one.type != "block")
+                    if not caught or any(name in caught for name in _CATCHING):
+                        return True
+            if parent.type == "with_statement" and "suppress" in parent.text[:200]:
+                return True
+            if parent.type == "function_definition":
+                return False
+            child = parent
+        return False
+
+
+def _steps(loop: Node) -> bool:
+    """Whether a loop's body trains or decodes: it calls backward, optimizer.step, mark_step or the like."""
+    for call in loop["body"].walk("call"):
+        function = call["function"]
+        if function.type == "attribute" and function["attribute"].text in _STEP_CALLS:
+            return True
+    return False
+
+
+def _under_main(node: Node) -> bool:
+    return any("__main__" in one["condition"].text for one in node.ancestors("if_statement"))
+
+
+def _signature_spans(function: Node) -> list[tuple[int, int]]:
+    """Defaults and annotations are evaluated when the function is defined."""
+    parameters = function.get("parameters")
+    return [(parameters.start, parameters.end)] if parameters is not None else []

@@ -1,0 +1,237 @@
+"""Imports, bindings and scopes of a Python file: what an identifier refers to.
+
+One pass over the tree gathers every binding; everything after that is looked up. Flow inside a scope is approximated by
+source order: a use refers to the last binding before it, or to the only one there is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portlint.source.node import Node
+
+if TYPE_CHECKING:
+    import tree_sitter
+
+    from portlint.source import Source
+
+_SCOPES = ("function_definition", "lambda", "class_definition", "module")
+_DEPTH = 12
+"""how far a name is followed through other names"""
+
+_BUILTINS = frozenset("bool float int str len print open sum min max any all range list tuple dict set getattr".split())
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """One place where a name gets a value."""
+
+    kind: str
+    """assign | item (element `index` of the value) | loop | parameter | with | function | class | import | augmented"""
+    start: int
+    value: Node | None = None
+    """the expression bound; for a parameter its default, for a function or class its definition"""
+    index: int = 0
+    annotation: str = ""
+
+
+class Scopes:
+    """The names of one file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Local name -> qualified name, for every import anywhere in the file."""
+        return self._gathered[0]
+
+    @cached_property
+    def _gathered(self) -> tuple[dict[str, str], dict[str, dict[int, list[Binding]]]]:
+        return _gather(self.source)
+
+    def bindings(self, name: str, at: Node) -> list[Binding]:
+        """The bindings of a name that a use at `at` may see: those of the nearest scope that binds it."""
+        by_scope = self._gathered[1].get(name)
+        if not by_scope:
+            return []
+        first = True
+        for scope in self.around(at):
+            if scope.type == "class_definition" and not first:
+                continue  # a method does not see its class's names
+            first = False
+            if found := by_scope.get(scope.start if scope.type != "module" else -1):
+                return found
+        return []
+
+    def binding(self, name: str, at: Node) -> Binding | None:
+        """The binding that a use at `at` most likely refers to."""
+        found = self.bindings(name, at)
+        if not found:
+            return None
+        before = bisect_right([one.start for one in found], at.start - 1)
+        if before:
+            return found[before - 1]
+        return found[0] if len(found) == 1 else None
+
+    def only(self, name: str, at: Node) -> Binding | None:
+        """The binding of a name that is bound exactly once in its scope."""
+        found = self.bindings(name, at)
+        return found[0] if len(found) == 1 else None
+
+    def around(self, node: Node) -> list[Node]:
+        """The scopes around a node, the nearest first, the module last."""
+        return [node] if node.type == "module" else list(node.ancestors(*_SCOPES))
+
+    def function(self, node: Node) -> Node | None:
+        """The function definition around a node."""
+        return next(node.ancestors("function_definition"), None)
+
+    def qualified(self, node: Node, depth: int = _DEPTH) -> str:
+        """The qualified name that an expression refers to, or ""."""
+        attributes: list[str] = []
+        while True:
+            if node.type == "attribute":
+                attributes.append(node["attribute"].text)
+                node = node["object"]
+            elif node.type == "call":
+                if attributes:
+                    return ""
+                node = node["function"]
+            else:
+                break
+        if node.type != "identifier":
+            return ""
+        head = self._head(node, depth)
+        return ".".join([head, *reversed(attributes)]) if head else ""
+
+    def _head(self, identifier: Node, depth: int) -> str:
+        name = identifier.text
+        binding = self.binding(name, identifier)
+        if binding is None or binding.kind == "import":
+            return self.imports.get(name) or (name if name in _BUILTINS else "")
+        if binding.kind == "assign" and binding.value is not None and depth:
+            value = binding.value
+            if value.type in ("attribute", "identifier") and value != identifier:
+                return self.qualified(value, depth - 1)
+        return ""
+
+
+def _gather(source: Source) -> tuple[dict[str, str], dict[str, dict[int, list[Binding]]]]:
+    """Walk the tree once: imports and bindings by name and scope (a scope is its start byte, the module is -1)."""
+    imports: dict[str, str] = {}
+    table: dict[str, dict[int, list[Binding]]] = defaultdict(lambda: defaultdict(list))
+    scopes: list[tuple[int, int]] = []  # (end, key) of the scopes around the cursor
+
+    def bind(name: str, binding: Binding, scope: int) -> None:
+        table[name][scope].append(binding)
+
+    for raw in _statements(source.tree.root_node):
+        while scopes and raw.start_byte >= scopes[-1][0]:
+            scopes.pop()
+        scope = scopes[-1][1] if scopes else -1
+        node = Node(source, raw)
+        match raw.type:
+            case "import_statement":
+                for child in node.children:
+                    if child.type == "aliased_import":
+                        imports[child["alias"].text] = child["name"].text
+                        bind(child["alias"].text, Binding("import", raw.start_byte), scope)
+                    else:
+                        root = child.text.partition(".")[0]
+                        imports.setdefault(root, root)
+                        bind(root, Binding("import", raw.start_byte), scope)
+            case "import_from_statement":
+                module = node["module_name"].text
+                for child in raw.children_by_field_name("name"):
+                    one = Node(source, child)
+                    imported = one["name"].text if child.type == "aliased_import" else one.text
+                    local = one["alias"].text if child.type == "aliased_import" else one.text
+                    imports[local] = f"{module}.{imported}"
+                    bind(local, Binding("import", raw.start_byte), scope)
+            case "function_definition" | "class_definition":
+                name = node.get("name")
+                if name is not None:
+                    kind = "function" if raw.type == "function_definition" else "class"
+                    bind(name.text, Binding(kind, raw.start_byte, node), scope)
+                scopes.append((raw.end_byte, raw.start_byte))
+                _bind_parameters(node, raw.start_byte, bind)
+            case "lambda":
+                scopes.append((raw.end_byte, raw.start_byte))
+                _bind_parameters(node, raw.start_byte, bind)
+            case "assignment" | "named_expression":
+                left, right = node.get("left") or node.get("name"), node.get("right") or node.get("value")
+                annotation = node.get("type")
+                if left is not None:
+                    _bind_target(left, right, raw.start_byte, scope, bind, annotation.text if annotation else "")
+            case "augmented_assignment":
+                if node["left"].type == "identifier":
+                    bind(node["left"].text, Binding("augmented", raw.start_byte, node["right"]), scope)
+            case "for_statement" | "for_in_clause":
+                for name in _identifiers(node["left"]):
+                    bind(name.text, Binding("loop", raw.start_byte, node["right"]), scope)
+            case "as_pattern":
+                alias = node.get("alias")
+                if alias is not None and node.children:
+                    bind(alias.text, Binding("with", raw.start_byte, node.children[0]), scope)
+    return imports, table
+
+
+_BINDERS = frozenset(
+    "import_statement import_from_statement function_definition class_definition lambda assignment named_expression"
+    " augmented_assignment for_statement for_in_clause as_pattern".split()
+)
+
+
+def _statements(root: tree_sitter.Node) -> list[tree_sitter.Node]:
+    """Every node that may bind a name, in source order."""
+    from tree_sitter import Query, QueryCursor
+
+    from portlint.source.grammar import language
+
+    global _binder_query  # noqa: PLW0603  (compiled once per process)
+    if _binder_query is None:
+        _binder_query = Query(language("python"), "[" + " ".join(f"({kind})" for kind in sorted(_BINDERS)) + "] @binder")
+    found = QueryCursor(_binder_query).captures(root).get("binder", [])
+    return sorted(found, key=lambda raw: (raw.start_byte, -raw.end_byte))
+
+
+_binder_query: tree_sitter.Query | None = None
+
+
+def _identifiers(pattern: Node) -> list[Node]:
+    return [pattern] if pattern.type == "identifier" else [one for one in pattern.walk("identifier")]
+
+
+def _bind_target(left: Node, right: Node | None, start: int, scope: int, bind, annotation: str = "") -> None:  # type: ignore[no-untyped-def]
+    if left.type == "identifier":
+        bind(left.text, Binding("assign", start, right, annotation=annotation), scope)
+    elif left.type in ("pattern_list", "tuple_pattern", "list_pattern"):
+        elements = right.children if right is not None and right.type in ("expression_list", "tuple", "list") else []
+        for index, child in enumerate(left.children):
+            if child.type != "identifier":
+                continue
+            if len(elements) == len(left.children):
+                bind(child.text, Binding("assign", start, elements[index]), scope)
+            else:
+                bind(child.text, Binding("item", start, right, index), scope)
+
+
+def _bind_parameters(definition: Node, scope: int, bind) -> None:  # type: ignore[no-untyped-def]
+    parameters = definition.get("parameters")
+    for child in parameters.children if parameters is not None else []:
+        name = child if child.type == "identifier" else child.get("name")
+        if name is None:
+            name = next(iter(child.children), None)
+        if name is not None and name.type == "identifier":
+            annotation = child.get("type") if child.type != "identifier" else None
+            default = child.get("value") if child.type != "identifier" else None
+            bind(
+                name.text,
+                Binding("parameter", child.start, default, annotation=annotation.text if annotation else ""),
+                scope,
+            )

