@@ -56,6 +56,10 @@ class Op(msgspec.Struct, frozen=True):
 Expression: TypeAlias = Literal | Name | Op
 
 
+UNANSWERABLE = Op("call", ())
+"""an expression that no environment can answer; it evaluates to UNKNOWN"""
+
+
 class Guard(msgspec.Struct, frozen=True):
     """Code that is live only where `condition` comes to `expected`."""
 

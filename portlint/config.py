@@ -115,16 +115,17 @@ def load(start: Path) -> Config:
     for folder in (start.resolve(), *start.resolve().parents):
         for name in _NAMES:
             file = folder / name
-            if file.is_file():
-                table = _read(file)
-                if name == "pyproject.toml":
-                    table = table.get("tool", {}).get("portlint") if isinstance(table.get("tool"), dict) else None
-                if table is not None:
-                    return _config(file, table)
+            if not os.path.isfile(file):
+                continue
+            table: object = _read(file)
+            for key in ("tool", "portlint") if name == "pyproject.toml" else ():
+                table = table.get(key) if isinstance(table, dict) else None
+            if table is not None:
+                return _config(file, table)
     return Config()
 
 
-def _read(file: Path) -> Any:
+def _read(file: Path) -> dict[str, object]:
     try:
         with file.open("rb") as stream:
             data = stream.read(_LONGEST_FILE + 1)
@@ -152,7 +153,7 @@ _SHAPES = {
 _LIST = "a list of strings"
 
 
-def _config(file: Path, table: Any) -> Config:
+def _config(file: Path, table: object) -> Config:
     if not isinstance(table, dict):
         raise ConfigError(f"{_name(file)}: 'portlint' must be a table, [tool.portlint]")
     fields = {field.encode_name: field for field in msgspec.structs.fields(Config) if field.name != "file"}

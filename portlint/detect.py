@@ -1,19 +1,21 @@
 """Source x rules -> hits. No input or output, and it never raises because of the code that it looks at.
 
-All detectors of a language share one query, so that the tree is matched once, in C; Python runs only for the anchors.
+All detectors of a language share one query, so that a tree is matched once, in C; Python runs only for the anchors.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from portlint.rule import Detector, Hit, Rule, named_query
+from portlint.rule import Detector, Hit, Rule
 from portlint.source.node import Node
 from portlint.source.prescan import Limits
 
@@ -22,13 +24,35 @@ if TYPE_CHECKING:
 
     from portlint.source import Source
 
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_TEXT_PREDICATE = re.compile(r"\(#(?:eq|any-of)\?\s+@\w+((?:\s+\"(?:[^\"\\]|\\.)*\")+)\s*\)")
+Owned: TypeAlias = tuple[Rule, Detector]
+Captures: TypeAlias = "dict[str, list[tree_sitter.Node]]"
+Clause: TypeAlias = frozenset[bytes]
+"""words of which a file must have one"""
+
+_NAMED = {
+    ("python", "call"): """
+        ((call function: [(identifier) @_name (attribute attribute: (identifier) @_name)]) @call
+            (#any-of? @_name {names}))""",
+    ("python", "name"): """
+        ((identifier) @_name @name (#any-of? @_name {names}))
+        ((attribute attribute: (identifier) @_name) @name (#any-of? @_name {names}))""",
+    ("cuda", "call"): """
+        ((call_expression function: [(identifier) @_name
+            (qualified_identifier name: (identifier) @_name)
+            (template_function name: (identifier) @_name)
+            (qualified_identifier name: (template_function name: (identifier) @_name))
+            (field_expression field: (field_identifier) @_name)]) @call (#any-of? @_name {names}))""",
+}
+"""what finds calls and references whose last part is one of some names; shared by all detectors that look for names"""
+
 _ALIAS = re.compile(rb"(\w+)\s+as\s+(\w+)")
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_EQUALITY = re.compile(r"\(#(?:eq|any-of)\?\s+@\w+((?:\s+\"(?:[^\"\\]|\\.)*\")+)\s*\)")
+_PLAIN_MATCH = re.compile(r'\(#match\?\s+@\w+\s+"([\w=|]+)"\s*\)')
 
 
 class Match(msgspec.Struct, frozen=True):
-    """One match of one detector's query."""
+    """One place for one detector to look at."""
 
     rule: Rule
     detector: Detector
@@ -36,126 +60,134 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class RuleSet:
-    """The rules of one run, compiled."""
+    """The rules of one run, compiled when first used."""
 
     def __init__(self, rules: Iterable[Rule], match_limit: int = Limits().query_match_limit) -> None:
         self.rules = tuple(rules)
         self.match_limit = match_limit
         """query states that one file may hold at a time; beyond it the answer is incomplete, and says so"""
-        self._queries: dict[str, tuple[tree_sitter.Query, list[tuple[Rule, Detector]]] | None] = {}
+        self._compiled: dict[str, _Compiled] = {}
 
     def may_fire(self, text: bytes, language: str) -> bool:
         """The byte gate: False only if no detector of this language can match such a text."""
-        present: dict[bytes, bool] = {}
-        for clauses in self._gates(language):
-            for clause in clauses:
-                for word in clause:
-                    if word not in present:
-                        present[word] = word in text
-                    if present[word]:
-                        break
-                else:
-                    break
-            else:
-                return True
-        return False
+        return self._of(language).may_fire(text)
 
     def matches(self, source: Source) -> tuple[list[Match], bool]:
         """Every match of every detector in a file, and whether the match limit cut some off."""
+        return self._of(source.language).matches(source, self.match_limit)
+
+    def _of(self, language: str) -> _Compiled:
+        if language not in self._compiled:
+            owned = [(rule, one) for rule in self.rules for one in rule.detectors if one.language == language]
+            self._compiled[language] = _Compiled(language, owned)
+        return self._compiled[language]
+
+
+class _Compiled:
+    """The detectors of one language."""
+
+    def __init__(self, language: str, owned: Sequence[Owned]) -> None:
+        self.language = language
+        self.owned = owned
+        self.named: dict[tuple[str, str], list[Owned]] = defaultdict(list)
+        """(kind, last part of a name) -> who looks for it"""
+        for pair in owned:
+            for part in pair[1].last_parts:
+                self.named[pair[1].kind, part].append(pair)
+
+    @cached_property
+    def gates(self) -> list[list[Clause]]:
+        """For each detector the clauses that a file must fulfil; the cheapest to refute come first."""
+        return [gate(detector) for _, detector in self.owned]
+
+    def may_fire(self, text: bytes) -> bool:
+        present: dict[bytes, bool] = {}
+
+        def has(word: bytes) -> bool:
+            if word not in present:
+                present[word] = word in text
+            return present[word]
+
+        return any(all(any(map(has, clause)) for clause in clauses) for clauses in self.gates)
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, Owned | str]]:
+        """The pieces of the query, each with the detector whose own it is, or the kind of names that it finds."""
+        own: list[tuple[str, Owned | str]] = [(pair[1].query, pair) for pair in self.owned if pair[1].query]
+        names: dict[str, list[str]] = defaultdict(list)
+        for kind, part in sorted(self.named):
+            names[kind].append(part)
+        return own + [(_named_query(self.language, kind, parts), kind) for kind, parts in names.items()]
+
+    @cached_property
+    def query(self) -> tree_sitter.Query:
+        return self._compile("\n".join(text for text, _ in self._parts))
+
+    @cached_property
+    def by_pattern(self) -> list[Owned | str]:
+        """For each pattern of the query, whose it is."""
+        ends = list(accumulate(len(text.encode()) + 1 for text, _ in self._parts))
+        starts = map(self.query.start_byte_for_pattern, range(self.query.pattern_count))
+        return [self._parts[bisect_right(ends, start)][1] for start in starts]
+
+    def _compile(self, text: str) -> tree_sitter.Query:
+        from tree_sitter import Query
+
+        from portlint.source.grammar import language
+
+        return Query(language(self.language), text)
+
+    def matches(self, source: Source, limit: int) -> tuple[list[Match], bool]:
         from tree_sitter import QueryCursor
 
-        compiled = self._query(source.language)
-        if compiled is None:
+        if not self.owned:
             return [], False
-        query, detectors = compiled
         found: list[Match] = []
         exceeded = False
         for root in source.analysis.roots():
-            cursor = QueryCursor(query, match_limit=self.match_limit)
-            found += [Match(*detectors[pattern], captures) for pattern, captures in cursor.matches(root)]
+            cursor = QueryCursor(self.query, match_limit=limit)
+            for pattern, captures in cursor.matches(root):
+                owner = self.by_pattern[pattern]
+                if isinstance(owner, str):
+                    name = captures["_name"][0].text or b""
+                    found += [Match(*pair, captures) for pair in self.named.get((owner, name.decode()), ())]
+                else:
+                    found.append(Match(*owner, captures))
             exceeded = exceeded or cursor.did_exceed_match_limit
-        return found + self._aliased(source), exceeded
+        return found + list(self._aliased(source)), exceeded
 
-    def _query(self, language: str) -> tuple[tree_sitter.Query, list[tuple[Rule, Detector]]] | None:
-        if language not in self._queries:
-            self._queries[language] = self._compile(language)
-        return self._queries[language]
-
-    def _compile(self, language: str) -> tuple[tree_sitter.Query, list[tuple[Rule, Detector]]] | None:
-        from tree_sitter import Query
-
-        from portlint.source.grammar import language as grammar
-
-        text: list[str] = []
-        by_pattern: list[tuple[Rule, Detector]] = []
-        for rule in self.rules:
-            for detector in rule.detectors:
-                if detector.language == language:
-                    text.append(detector.query)
-                    by_pattern += [(rule, detector)] * Query(grammar(language), detector.query).pattern_count
-        return (Query(grammar(language), "\n".join(text)), by_pattern) if text else None
-
-    @cached_property
-    def _named(self) -> dict[str, list[tuple[Rule, Detector]]]:
-        """Last part of a qualified name -> the Python detectors that look for it."""
-        table: dict[str, list[tuple[Rule, Detector]]] = defaultdict(list)
-        for rule in self.rules:
-            for detector in rule.detectors:
-                for name in detector.names:
-                    if not name.startswith("."):
-                        table[name.rpartition(".")[2]].append((rule, detector))
-        return table
-
-    def _aliased(self, source: Source) -> list[Match]:
+    def _aliased(self, source: Source) -> Iterator[Match]:
         """Uses through an import alias: `from torch import load as restore`."""
-        if source.language != "python" or b" as " not in source.text:
-            return []
-        found: list[Match] = []
-        for original, alias in set(_ALIAS.findall(source.text)):
-            if original == alias:
-                continue
-            for rule, detector in self._named.get(original.decode(errors="replace"), ()):
-                found += [
-                    Match(rule, detector, captures)
-                    for captures in _run(named_query(detector.kind, [alias.decode(errors="replace")]), source)
-                ]
-        return found
+        if self.language != "python" or b" as " not in source.text:
+            return
+        from tree_sitter import QueryCursor
 
-    def _gates(self, language: str) -> list[list[frozenset[bytes]]]:
-        if language not in self._gate_table:
-            self._gate_table[language] = [
-                gate(detector) for rule in self.rules for detector in rule.detectors if detector.language == language
-            ]
-        return self._gate_table[language]
-
-    @cached_property
-    def _gate_table(self) -> dict[str, list[list[frozenset[bytes]]]]:
-        return {}
+        for original, alias in sorted(set(_ALIAS.findall(source.text))):
+            for kind in ("call", "name"):
+                owned = self.named.get((kind, original.decode(errors="replace")), ())
+                if not owned or original == alias:
+                    continue
+                query = self._compile(_named_query(self.language, kind, [alias.decode(errors="replace")]))
+                for _, captures in QueryCursor(query).matches(source.tree.root_node):
+                    yield from (Match(*pair, captures) for pair in owned)
 
 
-def _run(query: str, source: Source) -> Iterator[dict[str, list[tree_sitter.Node]]]:
-    from tree_sitter import Query, QueryCursor
-
-    from portlint.source.grammar import language
-
-    for _, captures in QueryCursor(Query(language("python"), query)).matches(source.tree.root_node):
-        yield captures
+def _named_query(language: str, kind: str, names: Iterable[str]) -> str:
+    return _NAMED[language, kind].format(names=" ".join(f'"{name}"' for name in names))
 
 
-def gate(detector: Detector) -> list[frozenset[bytes]]:
-    """Sets of words, one of each of which must be in a file for the detector to match: read off its query and names.
+def gate(detector: Detector) -> list[Clause]:
+    """The words that a file must have for a detector to match, read off its names or the predicates of its query.
 
-    A query of several alternatives has words only if its predicates hold for all of them, so only those with exactly
-    one pattern, or whose patterns share one set of words, give any.
+    A query with several patterns gives words only if all their predicates ask for the same.
     """
-    words = {
-        frozenset(word.encode() for word in _QUOTED.findall(quoted)) for quoted in _TEXT_PREDICATE.findall(detector.query)
-    }
-    clauses = list(words) if len(words) == 1 else []
-    roots = frozenset(name.partition(".")[0].encode() for name in detector.names)
-    if roots and b"" not in roots:
-        clauses.append(roots)
-    return clauses
+    if detector.names:
+        clauses = [frozenset(part.encode() for part in detector.last_parts)]
+        roots = frozenset(name.partition(".")[0].encode() for name in detector.names)
+        return clauses if b"" in roots or detector.language != "python" else [*clauses, roots]
+    words = {frozenset(map(str.encode, _STRING.findall(quoted))) for quoted in _EQUALITY.findall(detector.query)}
+    words |= {frozenset(map(str.encode, plain.split("|"))) for plain in _PLAIN_MATCH.findall(detector.query)}
+    return list(words) if len(words) == 1 else []
 
 
 def detect(
@@ -181,24 +213,32 @@ def detect(
 def _look(source: Source, match: Match) -> Sequence[Hit]:
     """What a detector yields for one match."""
     captures = {name: Node(source, nodes[0]) for name, nodes in match.captures.items()}
-    if match.detector.names and not _is_named(captures[match.detector.kind], match.detector.names):
+    detector = match.detector
+    if detector.language == "python" and detector.names and not _is_named(captures[detector.kind], detector.names):
         return ()
-    code = match.detector.detect.__code__
-    wanted = code.co_varnames[: code.co_argcount]
-    return tuple(match.detector.detect(*(captures.get(name) for name in wanted)))
+    code = detector.detect.__code__
+    return tuple(detector.detect(*(captures.get(name) for name in code.co_varnames[: code.co_argcount])))
 
 
 def _is_named(anchor: Node, names: frozenset[str]) -> bool:
     """Whether a call or reference resolves to one of the qualified names, or is a `.method` of some value."""
     reference = anchor["function"] if anchor.type == "call" else anchor
-    parent = reference.parent
-    if reference.type == "identifier" and parent is not None:
-        # the last part of an attribute, an import, a keyword, a parameter: not a reference of its own
-        if parent.type in ("dotted_name", "aliased_import", "import_from_statement", "parameters", "keyword_argument"):
-            return False
-        if parent.type == "attribute" and parent["attribute"] == reference:
-            return False
+    if reference.type == "identifier" and _is_part_of_another_name(reference):
+        return False
     qualified = anchor.name
     if qualified:
         return qualified in names
     return reference.type == "attribute" and f".{reference['attribute'].text}" in names
+
+
+_DECLARING = ("dotted_name", "aliased_import", "import_from_statement", "parameters", "keyword_argument")
+
+
+def _is_part_of_another_name(identifier: Node) -> bool:
+    """Whether an identifier is the last part of an attribute, an import, a keyword or a parameter."""
+    parent = identifier.parent
+    if parent is None:
+        return False
+    if parent.type == "keyword_argument":
+        return parent["name"] == identifier
+    return parent.type in _DECLARING or (parent.type == "attribute" and parent["attribute"] == identifier)

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import msgspec
 
@@ -31,7 +31,6 @@ from portlint.worker import (
     OUT_OF_MEMORY,
     PARSE,
     READ,
-    Limits,
     Link,
     PhaseBoard,
     Reply,
@@ -43,8 +42,12 @@ from portlint.worker import (
     serve,
 )
 
-_WALL_FACTOR = 4
-"""A file may take so many times its CPU time by the clock: enough on a busy machine, and an end for one that sleeps."""
+if TYPE_CHECKING:
+    from portlint.source.prescan import Limits
+
+_WALL_FACTOR = 10
+"""A file may take so many times its CPU time by the clock. That stops one that sleeps, and leaves room for more jobs
+than processors: what is stopped must not depend on how busy the machine is."""
 
 _CHUNK_BYTES = 1 << 20
 
@@ -280,6 +283,9 @@ class _Supervisor(Generic[T]):
 
     def run(self, files: Sequence[_File]) -> None:
         """Settle all files."""
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            # Some launchers pass this on; the kernel then throws the exit statuses of children away.
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._waiting.extend(files)
         try:
             while self._hand_out():

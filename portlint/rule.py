@@ -13,7 +13,7 @@ import msgspec
 
 from portlint.condition import Guard, Name
 from portlint.finding import Edit
-from portlint.source import architectures
+from portlint.source import architectures, ptx
 from portlint.source.node import Node
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "at_most",
     "has",
     "on_platform",
+    "ptx",
 ]
 
 
@@ -98,16 +99,23 @@ Detect: TypeAlias = Callable[..., Hits]
 
 
 class Detector(msgspec.Struct, frozen=True):
-    """A query and the function that looks at its matches. Captures become arguments of that name."""
+    """What to look at, and the function that looks. Captures become arguments of that name.
+
+    Either a query of its own, or names: calls of functions (`kind` "call") or references ("name") by these names.
+    """
 
     language: str
     """python | cuda | cmake: the grammar; code in another language has no such nodes"""
-    query: str
     detect: Detect
+    query: str = ""
     names: frozenset[str] = frozenset()
-    """for Python: the qualified names, or `.method` names, that the anchor must resolve to"""
+    """Python: qualified names, or `.method` names; C++: the last parts of function names"""
     kind: str = ""
-    """for a detector with names: call | name"""
+
+    @property
+    def last_parts(self) -> frozenset[str]:
+        """The identifiers that an anchor of a detector with names may end in."""
+        return frozenset(name.rpartition(".")[2] for name in self.names)
 
 
 class Rule:
@@ -137,60 +145,36 @@ class Rule:
 
     def cuda(self, query: str) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in CUDA or HIP C++ (grammar: tree-sitter-cuda)."""
-        return self._detector("cuda", query)
+        return self._register("cuda", query=query)
 
     def cmake(self, query: str) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in CMake files."""
-        return self._detector("cmake", query)
+        return self._register("cmake", query=query)
 
     def python(self, query: str) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in Python, Triton, JAX and NKI sources."""
-        return self._detector("python", query)
+        return self._register("python", query=query)
 
     def cuda_calls(self, *functions: str) -> Callable[[Detect], Detect]:
         """Look at each call of a C++ function by one of these names, qualified or not, as `call`."""
-        quoted = " ".join(f'"{name}"' for name in functions)
-        query = f"""
-            (call_expression function: [(identifier) @_name
-                (qualified_identifier name: (identifier) @_name)
-                (template_function name: (identifier) @_name)
-                (qualified_identifier name: (template_function name: (identifier) @_name))
-                (field_expression field: (field_identifier) @_name)]
-                (#any-of? @_name {quoted})) @call"""
-        return self._detector("cuda", query)
+        return self._register("cuda", names=frozenset(functions), kind="call")
 
     def calls(self, *functions: str) -> Callable[[Detect], Detect]:
         """Look at each Python call of these qualified names (`torch.load`) or methods (`.item`), as `call`."""
-        return self._named("call", functions)
+        return self._register("python", names=frozenset(functions), kind="call")
 
-    def references(self, *functions: str) -> Callable[[Detect], Detect]:
+    def references(self, *names: str) -> Callable[[Detect], Detect]:
         """Look at each Python use of these qualified names (`torch.float64`) or attributes (`.double`), as `name`."""
-        return self._named("name", functions)
+        return self._register("python", names=frozenset(names), kind="name")
 
-    def _named(self, kind: str, functions: tuple[str, ...]) -> Callable[[Detect], Detect]:
-        last_parts = {name.rpartition(".")[2] for name in functions}
-        return self._detector("python", named_query(kind, last_parts), frozenset(functions), kind)
-
-    def _detector(
-        self, language: str, query: str, names: frozenset[str] = frozenset(), kind: str = ""
+    def _register(
+        self, language: str, *, query: str = "", names: frozenset[str] = frozenset(), kind: str = ""
     ) -> Callable[[Detect], Detect]:
         def register(detect: Detect) -> Detect:
-            self.detectors.append(Detector(language, query, detect, names, kind))
+            self.detectors.append(Detector(language, detect, query, names, kind))
             return detect
 
         return register
-
-
-def named_query(kind: str, last_parts: Iterable[str]) -> str:
-    """The query for Python calls of, or references to, anything whose name ends in one of these identifiers."""
-    quoted = " ".join(f'"{part}"' for part in sorted(last_parts))
-    if kind == "call":
-        return f"""
-            (call function: [(identifier) @_name (attribute attribute: (identifier) @_name)]
-                (#any-of? @_name {quoted})) @call"""
-    return f"""
-        ((identifier) @_name @name (#any-of? @_name {quoted}))
-        ((attribute attribute: (identifier) @_name) @name (#any-of? @_name {quoted}))"""
 
 
 def unfold(assumed: Assumed) -> Any:

@@ -17,11 +17,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NoReturn, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from portlint.finding import FileResult
+
+if TYPE_CHECKING:
+    from portlint.source.prescan import Limits
 
 if sys.platform != "win32":  # where there are no workers, and the engine uses the values of this module only
     import fcntl
@@ -38,38 +41,6 @@ class Task(Protocol):
     @property
     def size(self) -> int:
         """Its size in bytes; big files are handed out first."""
-
-
-class Limits(Protocol):
-    """The limits that a worker lives under, as `portlint.source.prescan.Limits` has them."""
-
-    @property
-    def parse_seconds(self) -> float:
-        """CPU time for reading and for parsing a file, each."""
-
-    @property
-    def rule_seconds(self) -> float:
-        """CPU time for one rule on one file."""
-
-    @property
-    def file_seconds(self) -> float:
-        """CPU time for all of a file, rounded up to whole seconds."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Address space of a worker."""
-
-    @property
-    def stack_bytes(self) -> int:
-        """Stack of the thread that the work runs in."""
-
-    @property
-    def recursion(self) -> int:
-        """Python's recursion limit."""
-
-    @property
-    def rule_timeouts(self) -> int:
-        """How many rules may have to be stopped before a file is given up."""
 
 
 Phase: TypeAlias = Callable[[str], None]

@@ -1,5 +1,6 @@
 """What a scan promises of files and rules that crash, hang, or eat memory: only their own results are lost."""
 
+import contextlib
 import errno
 import os
 import random
@@ -20,6 +21,7 @@ import tree_sitter_python
 
 from portlint.engine import run
 from portlint.finding import FileResult, Finding, Problem, StatedFact, Verdict
+from portlint.source.prescan import Limits
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork")
 
@@ -31,16 +33,10 @@ class Task(msgspec.Struct, frozen=True):
     size: int = 100
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """Small ones. CPU time, so a busy machine makes no difference."""
-
-    parse_seconds: float = 0.3
-    rule_seconds: float = 0.2
-    file_seconds: float = 30
-    memory_bytes: int = 1 << 30
-    stack_bytes: int = 64 << 20
-    recursion: int = 20_000
-    rule_timeouts: int = 3
+def small_limits(**changes: float) -> Limits:
+    """Limits of CPU time, so that a busy machine makes no difference."""
+    small = {"parse_seconds": 0.3, "rule_seconds": 0.2, "memory_bytes": 1 << 30}
+    return msgspec.structs.replace(Limits(), **small | changes)
 
 
 def finding(path: str, rule: str) -> Finding:
@@ -181,24 +177,24 @@ def test_bad_files_and_rules_cost_their_own_results_only(jobs: int) -> None:
     paths = [f"good/{number:03}.cu" for number in range(100)] + list(PROBLEMS)
     tasks = [Task(path, size) for size, path in enumerate(paths)]
     random.Random(jobs).shuffle(tasks)
-    results = run(tasks, scan(DEEDS), jobs=jobs, limits=Limits())
+    results = run(tasks, scan(DEEDS), jobs=jobs, limits=small_limits())
     assert results == [expected(path) for path in sorted(paths)]
 
 
 def test_no_process_is_left() -> None:
-    run([Task(path) for path in ("a", "bad/segfault.cu", "bad/hang.cu")], scan(DEEDS), jobs=2, limits=Limits())
+    run([Task(path) for path in ("a", "bad/segfault.cu", "bad/hang.cu")], scan(DEEDS), jobs=2, limits=small_limits())
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
 
 def test_no_descriptor_is_left() -> None:
     before = os.listdir("/dev/fd")
-    run([Task(path) for path in ("a", "bad/segfault.cu", "bad/hang.cu")], scan(DEEDS), jobs=2, limits=Limits())
+    run([Task(path) for path in ("a", "bad/segfault.cu", "bad/hang.cu")], scan(DEEDS), jobs=2, limits=small_limits())
     assert os.listdir("/dev/fd") == before
 
 
 def test_nothing_to_do() -> None:
-    assert run([], scan({}), jobs=4, limits=Limits()) == []
+    assert run([], scan({}), jobs=4, limits=small_limits()) == []
 
 
 def test_results_too_big_for_a_pipe_arrive() -> None:
@@ -207,16 +203,17 @@ def test_results_too_big_for_a_pipe_arrive() -> None:
     def work(task: Task, left_out: frozenset[str], phase: Callable[[str], None]) -> FileResult:
         return FileResult(task.path, problems=flood)
 
-    results = run([Task("a"), Task("b"), Task("c")], work, jobs=2, limits=Limits(parse_seconds=30))
+    results = run([Task("a"), Task("b"), Task("c")], work, jobs=2, limits=small_limits(parse_seconds=30))
     assert [result.problems == flood for result in results] == [True] * 3
 
 
 def test_a_result_that_cannot_be_sent_costs_its_file_only() -> None:
     def work(task: Task, left_out: frozenset[str], phase: Callable[[str], None]) -> FileResult:
+        phase("lanes/two")  # which has no part in it
         lines = {"big": 2**70, "text": "many"}.get(task.path, 10)
         return FileResult(task.path, lines=lines)  # type: ignore[arg-type]
 
-    big, fine, text = run([Task("big"), Task("fine"), Task("text")], work, jobs=1, limits=Limits())
+    big, fine, text = run([Task("big"), Task("fine"), Task("text")], work, jobs=1, limits=small_limits())
     assert fine == FileResult("fine", lines=10)
     assert not big.analysed
     assert messages(big)[0].startswith("the scan raised OverflowError")
@@ -226,7 +223,7 @@ def test_a_result_that_cannot_be_sent_costs_its_file_only() -> None:
 
 def test_an_exception_is_told_in_one_encodable_line() -> None:
     error = ValueError("caf\udce9\n" + "x" * 5000)
-    (result,) = run([Task("a")], scan({("a", "parse"): lambda: fail(error)}), jobs=1, limits=Limits())
+    (result,) = run([Task("a")], scan({("a", "parse"): lambda: fail(error)}), jobs=1, limits=small_limits())
     (message,) = messages(result)
     assert message.startswith("the parser raised ValueError: caf\\udce9 xxx")
     assert len(message) < 300
@@ -237,7 +234,7 @@ def test_an_exception_is_told_in_one_encodable_line() -> None:
 
 def test_every_bad_rule_of_a_file_is_left_out() -> None:
     deeds = {("a", "api/one"): segfault, ("a", "sync/four"): spin}
-    (result,) = run([Task("a")], scan(deeds), jobs=2, limits=Limits())
+    (result,) = run([Task("a")], scan(deeds), jobs=2, limits=small_limits())
     assert rules_of(result) == ["lanes/two", "memory/three"]
     assert [(problem.kind, problem.line) for problem in result.problems] == [("rule", 0), ("timeout", 0)]
     assert "'api/one'" in messages(result)[0]
@@ -246,7 +243,7 @@ def test_every_bad_rule_of_a_file_is_left_out() -> None:
 
 def test_a_file_is_given_up_when_too_many_rules_had_to_be_stopped() -> None:
     deeds = {("a", rule): spin for rule in RULES}
-    (result,) = run([Task("a")], scan(deeds), jobs=1, limits=Limits(rule_timeouts=2))
+    (result,) = run([Task("a")], scan(deeds), jobs=1, limits=small_limits(rule_timeouts=2))
     assert not result.analysed
     assert messages(result) == [
         "'api/one' was stopped after 0.2 s of CPU time; its findings in this file are missing",
@@ -257,7 +254,7 @@ def test_a_file_is_given_up_when_too_many_rules_had_to_be_stopped() -> None:
 
 def test_any_number_of_rules_may_raise() -> None:
     deeds = {("a", rule): lambda: fail(ValueError("no")) for rule in RULES}
-    (result,) = run([Task("a")], scan(deeds), jobs=1, limits=Limits(rule_timeouts=2))
+    (result,) = run([Task("a")], scan(deeds), jobs=1, limits=small_limits(rule_timeouts=2))
     assert result.analysed
     assert len(result.problems) == len(RULES)
 
@@ -267,7 +264,7 @@ def test_a_rule_that_fails_though_left_out_ends_the_file() -> None:
         phase("lanes/two")
         raise ValueError("again")
 
-    (result,) = run([Task("a")], work, jobs=1, limits=Limits())
+    (result,) = run([Task("a")], work, jobs=1, limits=small_limits())
     assert not result.analysed
     assert messages(result)[-1] == "'lanes/two' raised ValueError: again; the file was not analysed"
 
@@ -281,7 +278,7 @@ def test_problems_of_the_work_itself_are_kept() -> None:
             raise ValueError("no")
         return FileResult("a", problems=(own,))
 
-    (result,) = run([Task("a")], work, jobs=1, limits=Limits())
+    (result,) = run([Task("a")], work, jobs=1, limits=small_limits())
     assert result.problems[0] == own
     assert messages(result)[1] == "'lanes/two' raised ValueError: no; its findings in this file are missing"
 
@@ -291,12 +288,12 @@ def test_problems_of_the_work_itself_are_kept() -> None:
 
 def test_each_phase_has_a_budget_of_its_own() -> None:
     deeds = {("a", part): lambda: burn(0.15) for part in ("read", "parse", *RULES)}
-    assert run([Task("a")], scan(deeds), jobs=1, limits=Limits()) == [good("a")]
+    assert run([Task("a")], scan(deeds), jobs=1, limits=small_limits()) == [good("a")]
 
 
 def test_a_file_has_a_budget_for_all_of_its_phases() -> None:
     deeds = {("a", rule): lambda: burn(1.5) for rule in RULES}
-    limits = Limits(rule_seconds=60, file_seconds=1)
+    limits = small_limits(rule_seconds=60, file_seconds=1)
     slow, other = run([Task("a"), Task("b")], scan(deeds), jobs=1, limits=limits)
     assert other == good("b")
     assert [problem.kind for problem in slow.problems] == ["timeout"]
@@ -306,14 +303,14 @@ def test_a_file_has_a_budget_for_all_of_its_phases() -> None:
 def test_a_worker_does_not_pay_for_its_earlier_files() -> None:
     paths = [f"{number:02}" for number in range(12)]
     deeds = {(path, "parse"): lambda: burn(0.2) for path in paths}
-    assert run([Task(path) for path in paths], scan(deeds), jobs=1, limits=Limits(file_seconds=1)) == [
+    assert run([Task(path) for path in paths], scan(deeds), jobs=1, limits=small_limits(file_seconds=1)) == [
         good(path) for path in paths
     ]
 
 
 def test_a_file_that_sleeps_is_stopped_by_the_clock() -> None:
     deeds = {("a", "read"): lambda: time.sleep(3600)}
-    (result,) = run([Task("a")], scan(deeds), jobs=1, limits=Limits(file_seconds=0.25))
+    (result,) = run([Task("a")], scan(deeds), jobs=1, limits=small_limits(file_seconds=0.1))
     assert [problem.kind for problem in result.problems] == ["timeout"]
     assert messages(result) == ["reading was stopped after 1 s by the clock; the file was not analysed"]
 
@@ -323,7 +320,7 @@ def test_limits_hold_though_the_parent_ignores_their_signals() -> None:
     before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
     signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
-        (result,) = run([Task("bad/hang.cu")], scan(DEEDS), jobs=1, limits=Limits())
+        (result,) = run([Task("bad/hang.cu")], scan(DEEDS), jobs=1, limits=small_limits())
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         for number, handler in zip(numbers, before, strict=True):
@@ -338,7 +335,7 @@ def test_deep_recursion_is_possible() -> None:
     def work(task: Task, left_out: frozenset[str], phase: Callable[[str], None]) -> FileResult:
         return FileResult(task.path, lines=depth(15_000))
 
-    assert run([Task("a")], work, jobs=1, limits=Limits()) == [FileResult("a", lines=15_000)]
+    assert run([Task("a")], work, jobs=1, limits=small_limits()) == [FileResult("a", lines=15_000)]
 
 
 # ---- crashes of the moment ------------------------------------------------------------------------------------------
@@ -355,7 +352,7 @@ def test_a_crash_that_does_not_happen_again_costs_nothing(tmp_path: Path) -> Non
     for part in ("parse", "lanes/two"):
         mark.unlink(missing_ok=True)
         paths = ["a", "b", "c"]
-        assert run([Task(path) for path in paths], scan({("b", part): crash_once}), jobs=2, limits=Limits()) == [
+        assert run([Task(path) for path in paths], scan({("b", part): crash_once}), jobs=2, limits=small_limits()) == [
             good(path) for path in paths
         ]
 
@@ -376,7 +373,7 @@ def test_a_crash_is_confirmed_with_no_other_file_in_work(tmp_path: Path) -> None
         return FileResult(task.path)
 
     tasks = [Task("bad", size=200), *(Task(f"{number}") for number in range(10))]
-    results = run(tasks, work, jobs=4, limits=Limits())
+    results = run(tasks, work, jobs=4, limits=small_limits())
     assert results[-1] == FileResult("bad", lines=0)
 
 
@@ -403,7 +400,7 @@ def test_real_parsers(jobs: int) -> None:
         ("brackets.py", "parse"): parse("python", b"[" * 100_000),
     }
     paths = sorted({path for path, _ in deeds} | {f"good{number}.py" for number in range(20)})
-    results = run([Task(path) for path in paths], scan(deeds), jobs=jobs, limits=Limits(parse_seconds=2))
+    results = run([Task(path) for path in paths], scan(deeds), jobs=jobs, limits=small_limits(parse_seconds=2))
     told = {result.path: messages(result) for result in results if result.problems}
     assert told == {
         "crash.py": ["the parser crashed (segmentation fault); the file was not analysed"],
@@ -418,7 +415,7 @@ def test_real_parsers(jobs: int) -> None:
 def test_progress_counts_the_files_that_are_done() -> None:
     seen: list[tuple[int, int]] = []
     tasks = [Task(path) for path in ("a", "b", "bad/segfault.cu", "rule/raise.cu")]
-    run(tasks, scan(DEEDS), jobs=2, limits=Limits(), progress=lambda done, total: seen.append((done, total)))
+    run(tasks, scan(DEEDS), jobs=2, limits=small_limits(), progress=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -429,7 +426,7 @@ def test_an_exception_in_the_parent_ends_the_workers(error: type[BaseException])
 
     tasks = [Task("bad/hang.cu"), Task("a"), Task("b")]
     with pytest.raises(error):
-        run(tasks, scan(DEEDS), jobs=2, limits=Limits(parse_seconds=1000), progress=stop)
+        run(tasks, scan(DEEDS), jobs=2, limits=small_limits(parse_seconds=1000), progress=stop)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
@@ -437,14 +434,14 @@ def test_an_exception_in_the_parent_ends_the_workers(error: type[BaseException])
 PARENT = """
 import os, re, sys
 from portlint.engine import run
-from tests.test_engine import Limits, Task
+from tests.test_engine import Task, small_limits
 
 def work(task, left_out, phase):
     phase("parse")
     os.write(int(sys.argv[1]), b"x")
     re.match(rb"(a+)+$", b"a" * 60 + b"b")
 
-limits = Limits(parse_seconds=1000, file_seconds=1000)
+limits = small_limits(parse_seconds=1000, file_seconds=1000)
 run([Task(str(number)) for number in range(8)], work, jobs=3, limits=limits)
 """
 
@@ -478,6 +475,8 @@ def test_no_worker_outlives_its_parent(number: signal.Signals, group: bool) -> N
         assert select.select([read_end], [], [], 60)[0], "a worker is still there"
         assert os.read(read_end, 1) == b""
     finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
         os.close(read_end)
 
 
@@ -492,26 +491,49 @@ def test_a_machine_with_room_for_one_worker_is_enough(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "fork", scarce_fork)
     paths = ["a", "b", "c"]
-    assert run([Task(path) for path in paths], scan({}), jobs=3, limits=Limits()) == [good(path) for path in paths]
+    assert run([Task(path) for path in paths], scan({}), jobs=3, limits=small_limits()) == [
+        good(path) for path in paths
+    ]
 
 
 def test_a_machine_with_no_room_at_all_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fork", lambda: fail(BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")))
     before = os.listdir("/dev/fd")
     with pytest.raises(BlockingIOError):
-        run([Task("a")], scan({}), jobs=1, limits=Limits())
+        run([Task("a")], scan({}), jobs=1, limits=small_limits())
     assert os.listdir("/dev/fd") == before
 
 
 def test_without_fork_exceptions_are_still_contained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork")
     paths = ["a", "bad/raise.cu", "rule/raise.cu"]
-    assert run([Task(path) for path in paths], scan(DEEDS), jobs=4, limits=Limits()) == [
+    assert run([Task(path) for path in paths], scan(DEEDS), jobs=4, limits=small_limits()) == [
         expected(path) for path in paths
     ]
 
 
 def test_nothing_that_a_worker_prints_reaches_the_report(capfd: pytest.CaptureFixture[str]) -> None:
     deeds = {("a", "parse"): lambda: os.write(1, b"debug"), ("a", "read"): lambda: os.write(2, b"debug")}
-    run([Task("a"), Task("bad/segfault.cu")], scan(deeds | DEEDS), jobs=1, limits=Limits())
+    run([Task("a"), Task("bad/segfault.cu")], scan(deeds | DEEDS), jobs=1, limits=small_limits())
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_launcher_that_ignores_the_death_of_children_makes_no_difference() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        results = run([Task("a"), Task("bad/segfault.cu")], scan(DEEDS), jobs=2, limits=small_limits())
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert results == [good("a"), expected("bad/segfault.cu")]
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "0<&- 1>&-", "0<&- 1>&- 2>&-"])
+def test_closed_standard_streams_make_no_difference(closed: str) -> None:
+    script = """if True:
+        from portlint.engine import run
+        from tests.test_engine import Task, good, scan, small_limits
+
+        assert run([Task("a"), Task("b")], scan({}), jobs=2, limits=small_limits()) == [good("a"), good("b")]
+    """
+    command = ["sh", "-c", f'exec "$0" -c "$1" {closed}', sys.executable, script]
+    assert subprocess.run(command, cwd=Path(__file__).parents[1], check=False).returncode == 0

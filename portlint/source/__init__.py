@@ -7,52 +7,91 @@ per grammar: `source/cxx/` for CUDA and HIP C++, `source/python/` for everything
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from portlint.condition import UNANSWERABLE
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
     import tree_sitter
 
-    from portlint.condition import Guard, Value
+    from portlint.condition import Expression, Guard, Value
     from portlint.source.text import Lines
 
 
-class Analysis(Protocol):
-    """The services that rules live on. Computed when first asked, once per file."""
+class Analysis:
+    """The services that rules live on, one implementation per grammar. Each answer is computed when first asked.
+
+    What a language does not have answers as if it were absent.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
 
     def roots(self) -> list[tree_sitter.Node]:
         """The trees that queries run over: the file's own, and that of macro bodies where the language has them."""
+        return [self.source.tree.root_node]
 
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants and arithmetic; None where it is not known."""
+        raise NotImplementedError
 
     def name(self, node: Node) -> str:
         """The qualified name an expression refers to, or ""."""
+        raise NotImplementedError
+
+    def condition(self, node: Node) -> Expression:
+        """The condition that a test amounts to, in queries that a target can answer."""
+        del node
+        return UNANSWERABLE
 
     def guards(self, node: Node) -> tuple[Guard, ...]:
         """The conditions under which a node is live, the outermost first."""
+        raise NotImplementedError
 
     def role(self, node: Node, role: str) -> bool:
-        """Whether an expression has a role."""
-
-    def imports(self, module: str) -> bool:
-        """Whether the file imports a Python package, or includes a C++ header, of that name."""
-
-    def function(self, node: Node) -> Node | None:
-        """The function definition around a node."""
-
-    def callers(self, function: Node) -> list[Node]:
-        """The calls of a function in the same file."""
-
-    def choices(self, node: Node) -> list[Node]:
-        """The expressions that a value may come from."""
+        """Whether an expression has a role; ValueError for a role that the language does not have."""
+        raise NotImplementedError
 
     def arguments(self, node: Node) -> list[Node]:
         """The positional arguments of a call."""
+        raise NotImplementedError
 
     def argument(self, node: Node, position: int | None, keyword: str) -> Node | None:
-        """One argument of a call."""
+        """One argument of a call, by keyword, else by position."""
+        raise NotImplementedError
+
+    def imports(self, module: str) -> bool:
+        """Whether the file imports a Python package, or includes a C++ header, of that name."""
+        raise NotImplementedError
+
+    def choices(self, node: Node) -> list[Node]:
+        """The expressions that a value may come from, where they are written in the file."""
+        return [node]
+
+    def variants(self, node: Node) -> list[str]:
+        """The texts that a string may be."""
+        value = self.constant(node)
+        return [value] if isinstance(value, str) else []
+
+    def origin(self, node: Node) -> Node:
+        """Where a value is decided: the list that is looped over, the constant's definition, or the node itself."""
+        return node
+
+    def enclosing_function(self, node: Node) -> Node | None:
+        """The function definition around a node."""
+        del node
+        return None
+
+    def callers(self, function: Node) -> list[Node]:
+        """The calls of a function in the same file."""
+        del function
+        return []
+
+    def defines(self, name: str) -> bool:
+        """Whether the file itself gives that name a meaning of its own (C++: a macro or a function)."""
+        del name
+        return False
 
 
 class Source:
@@ -95,6 +134,10 @@ class Source:
     def imports(self, module: str) -> bool:
         """Whether the file imports a Python package, or includes a C++ header, of that name."""
         return self.analysis.imports(module)
+
+    def defines(self, name: str) -> bool:
+        """Whether the file itself gives that name a meaning of its own, as a shim does for a missing builtin."""
+        return self.analysis.defines(name)
 
     def comments(self) -> list[tuple[int, int]]:
         """The byte ranges of the comments, in order."""

@@ -7,27 +7,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import Guard, Name, Op
+from portlint.source import Analysis
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
-    import tree_sitter
-
     from portlint.condition import Expression, Value
-    from portlint.source import Source
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _DEPTH = 8
 
 
-class CMakeAnalysis:
+class CMakeAnalysis(Analysis):
     """The services of one CMake file."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def roots(self) -> list[tree_sitter.Node]:
-        """The trees that queries run over."""
-        return [self.source.tree.root_node]
 
     @cached_property
     def variables(self) -> dict[str, list[str]]:
@@ -79,18 +70,9 @@ class CMakeAnalysis:
             if self.arguments(command)
         )
 
-    def function(self, node: Node) -> Node | None:
+    def enclosing_function(self, node: Node) -> Node | None:
         """The function or macro definition around a command."""
         return next(node.ancestors("function_def", "macro_def"), None)
-
-    def callers(self, function: Node) -> list[Node]:
-        """CMake calls are not followed."""
-        del function
-        return []
-
-    def choices(self, node: Node) -> list[Node]:
-        """The argument itself."""
-        return [node]
 
     def arguments(self, node: Node) -> list[Node]:
         """The arguments of a command."""

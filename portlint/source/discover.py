@@ -48,7 +48,7 @@ class Found(msgspec.Struct, frozen=True):
     path: str
     """as reported: relative to the working directory with forward slashes, absolute outside it; always printable"""
     file: str
-    """the regular file to open, links resolved; a name that is not UTF-8 has surrogate escapes (`os.fsencode`)"""
+    """the regular file to open, absolute, links resolved; a name that is not UTF-8 has surrogate escapes (`os.fsencode`)"""
     size: int
     """in bytes"""
     kind: str
@@ -147,6 +147,8 @@ class _Ignore:
 
     def decide(self, path: str, *, folder: bool = False) -> bool | None:
         """Whether an absolute path is ignored; None where no pattern speaks of it."""
+        if path == self._folder:
+            return None
         inside = path.startswith(self._prefix)
         relative = path[len(self._prefix) :] if inside else os.path.relpath(path, self._folder)
         return self.spec.check_file(relative.replace(os.sep, "/") + "/" * folder).include
@@ -310,7 +312,7 @@ class _Walk:
             if not stat.S_ISREG(os.lstat(file).st_mode):
                 return []
             with open(file, encoding="utf-8", errors="surrogateescape") as stream:
-                lines = stream.read(_LONGEST_GITIGNORE).splitlines()
+                lines = stream.read(_LONGEST_GITIGNORE).split("\n")
         except FileNotFoundError:
             return []
         except OSError as error:

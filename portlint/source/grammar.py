@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,15 +15,9 @@ def language(name: str) -> Language:
     """The grammar "cuda" (CUDA and HIP C++), "python" or "cmake". Raises ValueError for any other name."""
     from tree_sitter import Language
 
-    if name == "cuda":
-        import tree_sitter_cuda as grammar
-    elif name == "python":
-        import tree_sitter_python as grammar
-    elif name == "cmake":
-        import tree_sitter_cmake as grammar
-    else:
+    if name not in ("cuda", "python", "cmake"):
         raise ValueError(f"there is no grammar for '{name}'; there is one for cuda, python and cmake")
-    return Language(grammar.language())
+    return Language(import_module(f"tree_sitter_{name}").language())
 
 
 @cache

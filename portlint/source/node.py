@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from portlint.condition import Guard, names
+
 if TYPE_CHECKING:
     import tree_sitter
 
-    from portlint.condition import Guard, Value
+    from portlint.condition import Value
     from portlint.source import Source
 
 
@@ -131,6 +133,25 @@ class Node:
         """The expressions that its value may come from; none where that is not written in the file."""
         return self.source.analysis.choices(self)
 
+    @property
+    def variants(self) -> list[str]:
+        """Of a string: the texts that it may be, its interpolations replaced by what they loop over."""
+        return self.source.analysis.variants(self)
+
+    @property
+    def origin(self) -> Node:
+        """Where its value is decided: the list that is looped over, the constant's definition, or itself."""
+        return self.source.analysis.origin(self)
+
+    @property
+    def holds(self) -> Guard:
+        """Of a test: the guard of code that runs where it is true."""
+        return Guard(self.source.analysis.condition(self), True, " ".join(self.text.split()), self.line)
+
+    def asks(self, query: str) -> bool:
+        """Of a test: whether it asks for that query, such as "device.capability", in whatever spelling."""
+        return query in names(self.source.analysis.condition(self))
+
     def role(self, role: str) -> bool:
         """Whether the value is derived from, or is, something of that role: see the language's `roles` module."""
         return self.source.analysis.role(self, role)
@@ -138,7 +159,7 @@ class Node:
     @property
     def function(self) -> Node | None:
         """The function definition around it."""
-        return self.source.analysis.function(self)
+        return self.source.analysis.enclosing_function(self)
 
     @property
     def callers(self) -> list[Node]:

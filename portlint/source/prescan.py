@@ -28,12 +28,12 @@ class Limits(msgspec.Struct, frozen=True):
     python_brackets: int = 200
     cuda_brackets: int = 1_000
     indents: int = 99
-    parse_seconds: int = 5
-    rule_seconds: int = 5
+    parse_seconds: float = 5
+    rule_seconds: float = 5
     """for each rule on each file"""
-    file_seconds: int = 30
+    file_seconds: float = 30
     rule_timeouts: int = 3
-    """after so many, the rest of the file is given up"""
+    """after so many, the whole file is given up"""
     memory_bytes: int = 2 << 30
     """address space of a worker"""
     stack_bytes: int = 64 << 20

@@ -36,9 +36,9 @@ def gencode(flag: Node) -> Hits:
     ]
     if not strings or flag.parent != strings[-1]:
         return
-    texts = [variant for string in strings for variant in string.source.analysis.variants(string)]
+    texts = [variant for string in strings for variant in string.variants]
     built = frozenset().union(*(architectures.from_gencode(text) for text in texts))
-    yield from _judge(strings[-1].source.analysis.origin(strings[-1]), built)
+    yield from _judge(strings[-1].origin, built)
 
 
 @rule.python('((string_content) @variable (#eq? @variable "TORCH_CUDA_ARCH_LIST"))')

@@ -10,7 +10,7 @@ import re
 from itertools import islice
 from typing import Protocol
 
-from portlint.condition import UNKNOWN, Environment, Expression, Literal, Name, Op, evaluate, names
+from portlint.condition import UNKNOWN, Environment, Expression, Literal, Op, evaluate, names
 
 UNREADABLE = Op("unreadable", ())
 """A condition about which nothing is known."""
@@ -27,10 +27,9 @@ _TOKEN = re.compile(
 )
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlLzZ]*")
 _WORDS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~", "not_eq": "!="}
-_PRECEDENCE = {
-    **{"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7},
-    **{"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10},
-}
+_LOOSEST_FIRST = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"))
+_TIGHTEST_LAST = (("+", "-"), ("*", "/", "%"))
+_PRECEDENCE = {operator: rank for rank, level in enumerate(_LOOSEST_FIRST + _TIGHTEST_LAST, 1) for operator in level}
 _NOTHING_KNOWN = Environment({})
 
 
@@ -193,28 +192,28 @@ class _Parser:
 
     def _primary(self) -> Expression:
         kind = self._tokens[self._at][0] if self._at < len(self._tokens) else ""
-        token = self._take()
-        if token == "(":
+        word = self._take()
+        if word == "(":
             inner = self._conditional()
             self._take(")")
             return inner
         if kind == "number":
-            number = _INTEGER.fullmatch(token.replace("'", ""))
-            if not number or len(token) > _MOST_DIGITS:
+            number = _INTEGER.fullmatch(word.replace("'", ""))
+            if not number or len(word) > _MOST_DIGITS:
                 raise _UnreadableError
             digits = number[1]
             octal = digits.isdigit() and digits.startswith("0") and not set(digits) & {"8", "9"}
             return Literal(int(digits, 8 if octal else 10 if digits.isdigit() else 0))
         if kind != "name":
             raise _UnreadableError
-        if token == "defined":
+        if word == "defined":
             return self._defined()
-        if token in ("true", "false"):
-            return Literal(token == "true")
+        if word in ("true", "false"):
+            return Literal(word == "true")
         if self._peek() == "(":
             self._skip_arguments()
-            return Op("call", (Literal(token),))
-        return self._macros.value(token)
+            return Op("call", (Literal(word),))
+        return self._macros.value(word)
 
     def _defined(self) -> Expression:
         parenthesised = self._peek() == "("
@@ -231,8 +230,8 @@ class _Parser:
     def _skip_arguments(self) -> None:
         depth = 0
         while True:
-            token = self._take()
-            depth += (token == "(") - (token == ")")
+            bracket = self._take()
+            depth += (bracket == "(") - (bracket == ")")
             if depth == 0:
                 return
 

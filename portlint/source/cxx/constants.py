@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from portlint.source.cxx.conditions import contradict
+from portlint.condition import Expression, Literal, Name
+from portlint.source.cxx.conditions import choice, conjunction, contradict, negation
 from portlint.source.cxx.numbers import Integer, Number, binary, convert, is_arithmetic, literal, size_of, unary
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from portlint.condition import Guard, Value
     from portlint.source.cxx.definitions import Definition, Definitions
     from portlint.source.cxx.preprocessor import Macro
-    from portlint.source.cxx.scopes import Scopes
 
 Constant: TypeAlias = Number | bool | str
 Alternatives: TypeAlias = list[tuple[Constant, tuple["Guard", ...]]]
@@ -51,20 +51,19 @@ class Constants:
     def __init__(
         self,
         definitions: Definitions,
-        scopes: Scopes,
         guards_at: Callable[[int], tuple[Guard, ...]],
         body_of: Callable[[Macro], Node | None],
         masked: bytes,
     ) -> None:
         self._definitions = definitions
-        self._scopes = scopes
         self._guards_at = guards_at
         self._body_of = body_of
         self._masked = masked
         self._cache: dict[tuple[str, int], Alternatives] = {}
+        self._fixed: dict[int, bool] = {}
 
     def values(self, node: Node, guards: tuple[Guard, ...]) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
-        """Every value that an expression can have under the given guards, with the further guards that each holds under.
+        """Every value that an expression can have under the given guards, and the further guards that each needs.
 
         Empty where some part of it is not known.
         """
@@ -79,6 +78,15 @@ class Constants:
         """The value of an expression under the given guards, if it has exactly one."""
         values = {(type(value), value) for value, _ in self.values(node, guards)}
         return values.pop()[1] if len(values) == 1 else None
+
+    def expression(self, name: str, at: int) -> Expression | None:
+        """What a constant that is no macro comes to at an offset, by conditions on macros; None where it is unknown."""
+        values = [] if self._definitions.macros(name, at) else self._name(name, Frame(at))
+        expression: Expression = Name(name)
+        for value, guards in values:
+            held = conjunction(*(one.condition if one.expected else negation(one.condition) for one in guards))
+            expression = choice(held, Literal(_plain(value)), expression)
+        return expression if values else None
 
     # ---- expressions ----------------------------------------------------------------------------------------------
 
@@ -275,9 +283,7 @@ class Constants:
         return self._declared(self._definitions.member(_text(scope), _text(name)), frame)
 
     def _declared(self, definitions: list[Definition], frame: Frame) -> Alternatives:
-        return self._all(
-            (self._definition(one, frame) if one.offset != frame.at else [], one.offset) for one in definitions
-        )
+        return self._all((self._definition(one, frame), one.offset) for one in definitions)
 
     def _all(self, found: Iterable[tuple[Alternatives, int]]) -> Alternatives:
         """Alternative definitions: unknown if one of them is."""
@@ -308,11 +314,20 @@ class Constants:
 
     def _is_constant(self, definition: Definition) -> bool:
         """Whether a variable keeps its initial value: declared so, or a local one that nothing can change."""
+        if definition.offset not in self._fixed:
+            self._fixed[definition.offset] = self._is_never_changed(definition)
+        return self._fixed[definition.offset]
+
+    def _is_never_changed(self, definition: Definition) -> bool:
         words = [_text(child) for child in definition.node.children if child.type.endswith(("qualifier", "specifier"))]
         if "const" in words or "constexpr" in words:
             return True
         scope = self._definitions.scope_of(definition)
-        if scope.kind not in ("block", "function", "lambda", "if", "macro") or "static" in words or "__shared__" in words:
+        if (
+            scope.kind not in ("block", "function", "lambda", "if", "macro")
+            or "static" in words
+            or "__shared__" in words
+        ):
             return False
         if self._definitions.assigned(definition.name, definition.offset):
             return False
@@ -387,7 +402,9 @@ def _unescape(text: str) -> str | None:
 def _type_name(node: Node | None) -> str:
     """The name of a type without qualifiers, as it is written otherwise."""
     words = _text(node).replace("*", " *").split()
-    return " ".join(word for word in words if word not in ("const", "constexpr", "volatile", "static")).replace(" *", "*")
+    return " ".join(word for word in words if word not in ("const", "constexpr", "volatile", "static")).replace(
+        " *", "*"
+    )
 
 
 def _number(value: Constant) -> Number:

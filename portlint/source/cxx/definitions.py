@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.source.cxx.preprocessor import Macro
-from portlint.source.cxx.scopes import Scope, Scopes
-
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
+
+    from portlint.source.cxx.preprocessor import Macro, Preprocessor
+    from portlint.source.cxx.scopes import Scope, Scopes
 
 _QUERY = """
 (declaration declarator: (_) @variable)
@@ -23,6 +23,7 @@ _QUERY = """
 (enumerator) @enumerator
 (assignment_expression left: (identifier)) @assignment
 (update_expression argument: (identifier)) @assignment
+(gnu_asm_output_operand value: (identifier)) @output
 (namespace_alias_definition) @alias
 (alias_declaration) @alias
 (type_definition declarator: (type_identifier)) @alias
@@ -57,31 +58,27 @@ def _query() -> Query:
 
 
 class Definitions:
-    """The definitions of a file. `roots` are the trees to read; what two of them both have counts once."""
+    """The definitions of a file: of its trees, where what two of them have counts once, and of macro bodies."""
 
-    def __init__(
-        self, roots: Iterable[Node], scopes: Scopes, macros: dict[str, list[Macro]], undefined: set[str]
-    ) -> None:
+    def __init__(self, roots: list[Node], macros: Node | None, scopes: Scopes, preprocessor: Preprocessor) -> None:
         self._scopes = scopes
-        self._macros = macros
-        self._undefined = undefined
+        self._preprocessor = preprocessor
         self._declared: dict[tuple[str, int], list[Definition]] = {}
         self._elsewhere: dict[str, list[tuple[Scope, Definition]]] = {}
         self._assigned: dict[str, list[Definition]] = {}
         self.using: list[tuple[Scope, Node]] = []
         """the `using namespace` directives with the scopes that they work in"""
-        seen = set()
-        for root in roots:
-            for definition in self._read(root):
-                if (definition.name, definition.offset) not in seen:
-                    seen.add((definition.name, definition.offset))
-                    self._add(definition)
+        found = [definition for root in roots for definition in self._read(root)]
+        if macros is not None:
+            found += [one for one in self._read(macros) if scopes.at(one.offset).in_macro()]
+        for definition in {(one.name, one.offset): one for one in reversed(found)}.values():
+            self._add(definition)
 
     def macros(self, name: str, at: int) -> list[Macro]:
         """The definitions of a macro before an offset; none for a macro that is undefined somewhere."""
-        if name in self._undefined:
+        if name in self._preprocessor.undefined:
             return []
-        return [macro for macro in self._macros.get(name, ()) if macro.start < at]
+        return [macro for macro in self._preprocessor.macros.get(name, ()) if macro.start < at]
 
     def declared(self, name: str, at: int) -> list[Definition]:
         """The declarations that a use of a name at an offset means: those of the innermost scope that has any."""
@@ -134,6 +131,10 @@ class Definitions:
             if target:
                 value = node.child_by_field_name("right")
                 yield Definition(_text(target), "assignment", target.start_byte, value, node)
+        for node in captures.get("output", ()):
+            target, statement = node.child_by_field_name("value"), node.parent and node.parent.parent
+            if target and statement:
+                yield Definition(_text(target), "assignment", target.start_byte, statement, statement)
         yield from self._aliases(captures)
 
     def _aliases(self, captures: dict[str, list[Node]]) -> Iterator[Definition]:
@@ -149,8 +150,8 @@ class Definitions:
             if any(child.type == "namespace" for child in node.children):
                 self.using.append((self._scopes.at(node.start_byte), target))
             elif target.type == "qualified_identifier":
-                name = _text(target).rpartition("::")[2].strip()
-                yield Definition(name, "alias", target.start_byte, target, node)
+                last = _text(target).rpartition("::")[2].strip()
+                yield Definition(last, "alias", target.start_byte, target, node)
 
 
 def _declared_by(kind: str, declarator: Node, node: Node) -> Iterator[Definition]:

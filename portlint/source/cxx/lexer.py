@@ -24,9 +24,12 @@ def blank(text: bytes) -> bytes:
 
 
 def mask(text: bytes) -> bytes:
-    """The code alone, at the same offsets: comments, the insides of string and character literals and the messages of
-    `#error` become spaces; line ends and quotes stay. Linear in the length of the text."""
-    pieces = []
+    """The code alone, at the same offsets, in time linear in the length of the text.
+
+    Comments, the insides of string and character literals and the messages of `#error` become spaces; line ends and
+    quotes stay.
+    """
+    pieces: list[bytes] = []
     done = 0
     for start, end in _not_code(text):
         pieces += text[done:start], blank(text[start:end])

@@ -18,7 +18,14 @@ _SIMPLE = frozenset(
 )
 _TEMPLATES = frozenset(("template_function", "template_type", "template_method"))
 _NAMED = frozenset(
-    ("function_definition", "class_specifier", "struct_specifier", "enum_specifier", "preproc_def", "preproc_function_def")
+    (
+        "function_definition",
+        "class_specifier",
+        "struct_specifier",
+        "enum_specifier",
+        "preproc_def",
+        "preproc_function_def",
+    )
 )
 _DECLARATORS = frozenset(("function_declarator", "pointer_declarator", "reference_declarator", "init_declarator"))
 _MOST_STEPS = 64
@@ -27,7 +34,14 @@ _MEMBERS = {
     "cooperative_groups": frozenset(
         (
             *("this_thread_block", "this_grid", "this_cluster", "this_multi_grid", "coalesced_threads", "thread_group"),
-            *("thread_block", "grid_group", "cluster_group", "multi_grid_group", "coalesced_group", "thread_block_tile"),
+            *(
+                "thread_block",
+                "grid_group",
+                "cluster_group",
+                "multi_grid_group",
+                "coalesced_group",
+                "thread_block_tile",
+            ),
             *("tiled_partition", "labeled_partition", "binary_partition", "memcpy_async", "invoke_one", "thread_rank"),
         )
     ),

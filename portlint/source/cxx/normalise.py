@@ -45,8 +45,10 @@ def without_directives(masked: bytes, preprocessor: Preprocessor) -> bytes:
 
 
 def normalise(text: bytes, masked: bytes, preprocessor: Preprocessor) -> bytes:
-    """The text with directives and attributes blanked and one branch of each conditional kept: the first one, and the
-    one after `#if 0`."""
+    """The text with directives and attributes blanked and one branch of each conditional kept.
+
+    That is the first branch, and the one after `#if 0`.
+    """
     page, code = bytearray(text), bytearray(masked)
     for start, end in _left_out(preprocessor, len(text)):
         page[start:end] = code[start:end] = blank(text[start:end])

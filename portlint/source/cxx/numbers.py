@@ -103,7 +103,7 @@ def integer(value: int, bits: int, *, signed: bool) -> Integer:
 
 
 def convert(number: Number, type_name: str) -> Number | None:
-    """A number as a value of a type; unchanged for a type that is not known, None where the value has no meaning there."""
+    """A number as a value of a type; unchanged for a type that is not known, None where it has no such value."""
     if type_name in _FLOAT_TYPES:
         return float(number.value if isinstance(number, Integer) else number)
     if type_name not in _INTEGER_TYPES:

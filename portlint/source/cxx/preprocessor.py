@@ -16,7 +16,6 @@ import msgspec
 from portlint.condition import Expression, Guard, Literal, Name, Op
 from portlint.source.cxx.conditions import (
     FALSE,
-    TRUE,
     UNREADABLE,
     choice,
     conjunction,
@@ -35,7 +34,7 @@ _DEFINE = re.compile(
 _NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _MOST_GUARDS = 60
 """a definition nested deeper is not followed"""
-_CONDITIONALS = frozenset("if ifdef ifndef elif elifdef elifndef else endif".split())
+_CONDITIONALS = frozenset(("if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"))
 _INCLUDE_GUARD = re.compile(r"!\s*defined\s*\(?\s*([A-Za-z_]\w*)\s*\)?", re.ASCII)
 
 

@@ -47,8 +47,12 @@ class Scope(msgspec.Struct, frozen=True):
         text = (name.text or b"").decode(errors="replace") if name else ""
         return text.partition("<")[0].rpartition("::")[2].strip()
 
+    def in_macro(self) -> bool:
+        """Whether it is, or lies in, the body of a macro."""
+        return any(scope.kind == "macro" for scope in self.chain())
+
     def chain(self) -> Iterator[Scope]:
-        """This scope and those around it, the innermost first."""
+        """The scope and those around it, the innermost first."""
         scope: Scope | None = self
         while scope is not None:
             yield scope
@@ -65,8 +69,10 @@ def _query() -> Query:
 
 
 class Scopes:
-    """The scopes of a file. `bodies` are the ranges of macro bodies, in order; nodes of `macros` outside them are
-    only wrapping."""
+    """The scopes of a file.
+
+    `bodies` are the ranges of macro bodies, in order; nodes of `macros` outside them are only wrapping.
+    """
 
     def __init__(self, file: Node, macros: Node | None, bodies: list[tuple[int, int]]) -> None:
         found = list(_captured(file))
@@ -93,10 +99,6 @@ class Scopes:
         while scope.outer is not None and scope.end <= offset:
             scope = scope.outer
         return scope
-
-    def all(self) -> list[Scope]:
-        """Every scope of the file in source order."""
-        return self._all
 
 
 def _captured(root: Node) -> Iterator[tuple[int, int, str, Node | None]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from portlint.source import Analysis
 from portlint.source.node import Node
 from portlint.source.python.choices import choices, origin, variants
+from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
 from portlint.source.python.guards import Guards
 from portlint.source.python.queries import calls_of
@@ -14,21 +16,11 @@ from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
 
 if TYPE_CHECKING:
-    import tree_sitter
-
-    from portlint.condition import Guard, Value
-    from portlint.source import Source
+    from portlint.condition import Expression, Guard, Value
 
 
-class PythonAnalysis:
+class PythonAnalysis(Analysis):
     """The services of one Python source."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    def roots(self) -> list[tree_sitter.Node]:
-        """The trees that queries run over."""
-        return [self.source.tree.root_node]
 
     @cached_property
     def scopes(self) -> Scopes:
@@ -51,6 +43,10 @@ class PythonAnalysis:
         """The qualified name with import aliases resolved: `t.cuda.synchronize` after `import torch as t`."""
         return self.scopes.qualified(node)
 
+    def condition(self, node: Node) -> Expression:
+        """The condition that a Python test amounts to."""
+        return condition(self.scopes, node)
+
     def guards(self, node: Node) -> tuple[Guard, ...]:
         """The tests that must have gone one way for this node to run."""
         return self._guards.of(node)
@@ -63,7 +59,7 @@ class PythonAnalysis:
         """Whether any import of the file reaches into a package."""
         return any(name == module or name.startswith(f"{module}.") for name in self.scopes.imports.values())
 
-    def function(self, node: Node) -> Node | None:
+    def enclosing_function(self, node: Node) -> Node | None:
         """The function definition around a node."""
         return self.scopes.function(node)
 

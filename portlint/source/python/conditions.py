@@ -10,17 +10,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from portlint.condition import Expression, Literal, Name, Op
+from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
 from portlint.source.python.constants import constant
+from portlint.source.python.queries import launches_of
 
 if TYPE_CHECKING:
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
 
 _DEPTH = 10
-
-UNANSWERABLE = Op("call", ())
-"""an expression that no target can answer; it evaluates to UNKNOWN"""
 
 _PROBES = {
     "torch.cuda.get_device_capability": "device.capability",
@@ -61,6 +59,8 @@ def condition(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Expression:
         case "conditional_expression" if len(node.children) == 3:
             body, test, other = node.children
             return Op("if", (inner(test), inner(body), inner(other)))
+        case "binary_operator" if node["operator"].text in "+-*":
+            return Op(node["operator"].text, (inner(node["left"]), inner(node["right"])))
         case "comparison_operator":
             return _comparison(scopes, node, depth)
         case "none":
@@ -166,6 +166,8 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
         query = _PROBES[name]
         return Name(query) if query else Literal(False)
     binding = scopes.binding(node.text, node)
+    if binding is not None and binding.kind == "parameter" and (passed := _passed_to_kernel(scopes, node)) is not None:
+        return condition(scopes, passed, depth - 1)
     if binding is not None and binding.value is not None and len(scopes.bindings(node.text, node)) == 1:
         followed = _bound(scopes, binding, depth)
         if followed is not None:
@@ -173,6 +175,16 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
     if _is_device(node):
         return Name("device.type")
     return Name(name or node.text)
+
+
+def _passed_to_kernel(scopes: Scopes, parameter: Node) -> Node | None:
+    """What every launch of a Triton kernel in the file passes for a parameter (`USE_PTX=IS_NVIDIA`)."""
+    function = scopes.function(parameter)
+    if function is None or function.parent is None or function.parent.type != "decorated_definition":
+        return None
+    passed = [launch.argument(None, parameter.text) for launch in launches_of(scopes.source, function["name"].text)]
+    first = passed[0] if passed else None
+    return first if first is not None and all(one is not None and one.text == first.text for one in passed) else None
 
 
 def _bound(scopes: Scopes, binding: Binding, depth: int) -> Expression | None:

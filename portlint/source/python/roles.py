@@ -3,16 +3,20 @@
 Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host),
 "scalar" (a Python number or text), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
-when the module is imported), "step-loop" (a loop that trains or decodes), "guarded-import" (a failed import is caught).
+when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop only),
+"guarded-import" (a failed import is caught).
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from portlint.source.python.values import Values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from portlint.source.node import Node
     from portlint.source.python.scopes import Scopes
 
@@ -26,6 +30,7 @@ _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
 _STEP_CALLS = frozenset(("backward", "step", "zero_grad", "mark_step", "optimizer_step"))
 _CATCHING = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException", "OSError", "RuntimeError"))
+_OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
 _DTYPE_ROLES = frozenset(
     "float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split()
 )
@@ -61,6 +66,8 @@ class Roles:
                 return self._runs_at_import(node)
             case "step-loop":
                 return any(_steps(loop) for loop in node.ancestors("for_statement", "while_statement"))
+            case "occasional":
+                return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
                 return self._is_caught(node)
         raise ValueError(f"no such role in Python: {role}")
@@ -139,6 +146,20 @@ class Roles:
                 return False
             child = parent
         return False
+
+
+def _tests_in_loop(node: Node) -> Iterator[Node]:
+    """The tests between a node and the nearest loop around it."""
+    for parent in node.ancestors("if_statement", "for_statement", "while_statement"):
+        if parent.type != "if_statement":
+            return
+        yield parent["condition"]
+
+
+def _is_occasional(test: Node) -> bool:
+    """Whether a test holds in some rounds only: `step % 100 == 0`, or a flag named for logging."""
+    remainder = any(one["operator"].text == "%" for one in test.walk("binary_operator"))
+    return remainder or _OCCASION.search(test.text) is not None
 
 
 def _steps(loop: Node) -> bool:

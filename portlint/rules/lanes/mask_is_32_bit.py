@@ -1,0 +1,65 @@
+"""A set of lanes is taken to fit 32 bits.
+
+On AMD every lane mask has 64 bits, with 32-lane waves too. The `*_sync` builtins refuse a narrower mask at compile time;
+a ballot kept in 32 bits, `__popc` of it, or `1u << lane` compile and lose the upper half of a 64-lane wave.
+
+## Exceptions
+Code that another platform never sees, and masks behind a type or a constant that the platform chooses, are silent.
+
+## References
+https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-cross-lane-functions
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"lanes.width": 32},
+    otherwise="corrupts",
+    message="'{text}' keeps a set of lanes in 32 bits; {target} has {fact}.",
+    remedy={
+        "amd": "Keep lane masks and ballots in `unsigned long long`, count them with `__popcll`/`__ffsll`/`__clzll`, write `1ull << lane`, and pass `~0ull` or `__activemask()` to the `*_sync` builtins.",
+        "*": "Keep lane masks and ballots in a 64-bit integer type, and use the 64-bit forms of the bit functions.",
+    },
+)
+
+SYNC = (
+    "__shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ballot_sync __any_sync __all_sync __match_any_sync"
+    " __match_all_sync __reduce_add_sync __reduce_min_sync __reduce_max_sync __reduce_and_sync __reduce_or_sync"
+    " __reduce_xor_sync __syncwarp"
+)
+BALLOTS = "__ballot_sync __ballot __activemask __match_any_sync __match_all_sync"
+BIT_FUNCTIONS = "__popc __ffs __clz __brev __fns"
+
+
+@rule.cuda_calls(*SYNC.split())
+def sync_mask(call: Node) -> Hits:
+    if call.source.defines(call.name) or not call.arguments:
+        return
+    mask = call.arguments[0]
+    for origin in mask.choices or [mask]:
+        if origin.role("32-bit"):
+            guards = call.guards if origin == mask else (*call.guards, *origin.guards)
+            yield Hit(mask, assumes={"lanes.mask_bits": 32}, otherwise="breaks", guards=guards)
+
+
+@rule.cuda_calls(*BALLOTS.split())
+def narrowed_ballot(call: Node) -> Hits:
+    if call.source.defines(call.name):
+        return
+    holder = call.holder
+    if holder is not None and holder.role("32-bit"):
+        yield Hit(call)
+
+
+@rule.cuda_calls(*BIT_FUNCTIONS.split())
+def narrow_count(call: Node) -> Hits:
+    if call.arguments and call.arguments[0].role("lane-mask") and not call.source.defines(call.name):
+        yield Hit(call)
+
+
+@rule.cuda('(binary_expression left: (_) @one operator: "<<" right: (_) @lane) @shift')
+def lane_bit(shift: Node, one: Node, lane: Node) -> Hits:
+    if one.constant == 1 and one.role("32-bit") and lane.role("lane-id"):
+        yield Hit(shift)

@@ -1,0 +1,61 @@
+"""A reduction over a warp starts 16 lanes away.
+
+Offsets 16, 8, 4, 2, 1 fold 32 lanes. Where a wavefront has 64, its upper half is never added to the result; nothing
+fails, the sum is short.
+
+## Exceptions
+A shuffle of explicit width 32, and code that treats every 32 lanes as a group of their own (`threadIdx.x % 32`,
+`threadIdx.x / 32`) and combines the groups, is right on 64 lanes and silent.
+
+## References
+https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-shuffle-functions
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"lanes.width": 32},
+    otherwise="corrupts",
+    message="A reduction that starts at '{text}' folds 32 lanes; {target} has {fact}.",
+    remedy={
+        "amd": "Start at `warpSize / 2`, or give the shuffles the width 32 and combine the groups of 32 lanes.",
+        "*": "Start at half the device's warp size.",
+    },
+)
+
+SHUFFLES = frozenset(
+    ("__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync", "__shfl_xor", "__shfl_down", "__shfl_up", "__shfl_sync")
+)
+
+
+@rule.cuda("(for_statement initializer: (_) @start body: (_) @body) @loop")
+def halving_loop(loop: Node, start: Node, body: Node) -> Hits:
+    first = _initial(start)
+    if first is None or not _halves(loop):
+        return
+    shuffles = [call for call in body.walk("call_expression") if call.name in SHUFFLES or call.role("shuffle-macro")]
+    if not shuffles or any(call.role("explicit-width") for call in shuffles):
+        return
+    if not _in_groups_of_32(loop):
+        yield Hit(first)
+
+
+def _initial(start: Node) -> Node | None:
+    """The node of the literal 16 that the loop starts at."""
+    return next((node for node in start.walk("number_literal", "identifier") if node.constant == 16), None)
+
+
+def _halves(loop: Node) -> bool:
+    update = loop.get("update")
+    return update is not None and any(step in update.text.replace(" ", "") for step in (">>=1", "/=2", ">>1", "/2"))
+
+
+def _in_groups_of_32(loop: Node) -> bool:
+    """Whether the function, or every caller of it in the file, splits the block into groups of 32 by literals."""
+    function = loop.function
+    if function is None:
+        return False
+    users = [function, *(caller.function for caller in function.callers)]
+    return any(user is not None and user.role("groups-of-32") for user in users)

@@ -1,0 +1,61 @@
+"""Code is written as if a warp always has 32 lanes.
+
+Lane numbers, warp numbers and buffers computed with a literal 32 still compile where a wavefront has 64 lanes. Votes,
+ballots and broadcasts then cover twice the lanes that the code thinks of, and a buffer of 32 slots is written past its end.
+
+## Exceptions
+Splitting a block into groups of 32 is right on any hardware as long as the groups talk among themselves only, so lane
+arithmetic is reported only in functions that also use an operation over the whole warp. A tile edge, a block size, a bit
+width or a head size of 32 is none of this rule's business.
+
+## References
+https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"lanes.width": 32},
+    otherwise="corrupts",
+    message="'{text}' is right only if a warp has 32 lanes; {target} has {fact}.",
+    remedy={
+        "amd": "Take the width from `warpSize` in device code and from the device properties on the host; size arrays for the largest width, 64.",
+        "*": "Take the width from the device.",
+    },
+)
+
+LANE = {"%": 32, "&": 31}
+WARP = {"/": 32, ">>": 5}
+
+
+@rule.cuda('(binary_expression left: (_) @index operator: ["%" "&" "/" ">>"] right: (number_literal) @width) @expression')
+def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
+    operator = expression["operator"].text
+    if width.constant != (LANE | WARP)[operator]:
+        return
+    function = expression.function
+    if function is None or not function.role("whole-warp"):
+        return
+    if index.role("thread-index") or (operator in WARP and index.role("block-size")):
+        yield Hit(expression)
+
+
+@rule.cuda('((preproc_def name: (identifier) @name value: (preproc_arg) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
+def named_macro(name: Node, value: Node) -> Hits:
+    if name.role("warp-size") and value.constant == 32:
+        yield Hit(value)
+
+
+@rule.cuda('((init_declarator declarator: (identifier) @name value: (_) @value) @declaration (#match? @name "[Ww][Aa][Rr][Pp]"))')
+def named_constant(declaration: Node, name: Node, value: Node) -> Hits:
+    if name.role("warp-size") and value.type == "number_literal" and value.constant == 32:
+        yield Hit(value)
+
+
+@rule.cuda("(subscript_expression argument: (identifier) @array indices: (subscript_argument_list . (_) @lane)) @access")
+def lane_indexed_array(access: Node, array: Node, lane: Node) -> Hits:
+    """`buffer[lane]` with 32 slots, where the lane number comes from the hardware's width."""
+    if lane.role("hardware-lane") and array.role("shared-array") and array.extent == 32 and not lane.role("bounded"):
+        yield Hit(array.origin if access.role("stored-to") else access)

@@ -1,0 +1,47 @@
+"""A kernel's shared memory is sized for the machine that it was written on.
+
+A100 lets a block have 163 KiB, H100 227 KiB; consumer NVIDIA parts stop at 99 KiB, and most AMD parts at 64 KiB of LDS.
+More than that does not launch, or, for a static array, does not compile.
+
+## Exceptions
+Sizes that the program computes at run time, such as those bounded by a query of the device, are silent.
+
+## References
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule, at_most
+
+rule = Rule(
+    assumes={},
+    message="'{text}' asks for {assumed} bytes of shared memory; {target} has {fact}.",
+    remedy={
+        "amd": "Use smaller tiles or fewer stages where LDS is 64 KiB, chosen by the device's `sharedMemPerBlock`.",
+        "*": "Choose the tile by `cudaDevAttrMaxSharedMemoryPerBlockOptin` of the device.",
+    },
+)
+
+
+@rule.cuda_calls("cudaFuncSetAttribute", "hipFuncSetAttribute")
+def opt_in(call: Node) -> Hits:
+    attribute, size = call.argument(1), call.argument(2)
+    if attribute is not None and attribute.text.endswith("MaxDynamicSharedMemorySize"):
+        yield from _judge(size, "memory.shared_bytes")
+
+
+@rule.cuda("(call_expression (kernel_call_syntax)) @call")
+def launch(call: Node) -> Hits:
+    yield from _judge(call.shared_bytes, "memory.shared_bytes")
+
+
+@rule.cuda("(declaration (type_qualifier) declarator: (array_declarator) @array) @declaration")
+def static_array(declaration: Node, array: Node) -> Hits:
+    if array.role("shared-array") and (needed := array.storage_bytes):
+        yield Hit(array, assumes={"memory.shared_static_bytes": at_most(needed)})
+
+
+def _judge(size: Node | None, fact: str) -> Hits:
+    if size is not None and isinstance(size.constant, int) and size.constant > 0:
+        yield Hit(size.origin, assumes={fact: at_most(size.constant)}, guards=(*size.guards, *size.origin.guards))
