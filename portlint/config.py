@@ -22,7 +22,8 @@ from portlint.source.discover import DEFAULT_EXCLUDE, PatternError, ignore_spec,
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-_LONGEST_FILE = 1 << 20
+_LONGEST_FILE = 256 << 10
+_MOST_DOTS = 500
 _NAMES = (".portlint.toml", "portlint.toml", "pyproject.toml")
 
 
@@ -112,34 +113,45 @@ def load(start: Path) -> Config:
     In one folder `.portlint.toml` comes before `portlint.toml`, and that before `pyproject.toml`, which counts only if
     it has the table `[tool.portlint]`. Raises ConfigError.
     """
-    for folder in (start.resolve(), *start.resolve().parents):
-        for name in _NAMES:
-            file = folder / name
-            if not os.path.isfile(file):
-                continue
-            table: object = _read(file)
-            for key in ("tool", "portlint") if name == "pyproject.toml" else ():
-                table = table.get(key) if isinstance(table, dict) else None
+    folder = start.resolve()
+    for file in (above / name for above in (folder, *folder.parents) for name in _NAMES):
+        if os.path.isfile(file):
+            table = _table(file)
             if table is not None:
                 return _config(file, table)
     return Config()
 
 
-def _read(file: Path) -> dict[str, object]:
+def _table(file: Path) -> object:
+    """The table that a file holds for us, None where it has none."""
     try:
         with file.open("rb") as stream:
             data = stream.read(_LONGEST_FILE + 1)
-        if len(data) > _LONGEST_FILE:
-            raise ConfigError(f"{_name(file)}: more than {_LONGEST_FILE:,} bytes; a configuration is not that long")
-        return tomllib.loads(data.decode())
     except OSError as error:
         raise ConfigError(f"{_name(file)}: cannot be read: {error.strerror}") from None
+    shared = file.name == "pyproject.toml"
+    if shared and b"portlint" not in data:
+        return None
+    table: object = _parse(file, data)
+    for key in ("tool", "portlint") if shared else ():
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
+
+
+def _parse(file: Path, data: bytes) -> dict[str, object]:
+    if len(data) > _LONGEST_FILE:
+        raise ConfigError(f"{_name(file)}: larger than {_LONGEST_FILE:,} bytes; nobody writes such a configuration")
+    # The time and the memory that tomllib takes grow with the square of the parts of a dotted key.
+    if max(line.count(b".") for line in data.split(b"\n")) > _MOST_DOTS:
+        raise ConfigError(f"{_name(file)}: a line with more than {_MOST_DOTS} dots; break it up")
+    try:
+        return tomllib.loads(data.decode())
     except UnicodeDecodeError as error:
         raise ConfigError(f"{_name(file)}: not UTF-8, which TOML must be: see byte {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{_name(file)}: not valid TOML: {error}") from None
     except RecursionError:
         raise ConfigError(f"{_name(file)}: values are nested too deep") from None
+    except ValueError as error:
+        raise ConfigError(f"{_name(file)}: not valid TOML: {error}") from None
 
 
 def _name(file: Path) -> str:

@@ -11,12 +11,13 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Name
+from portlint.condition import Guard, Name, Op
 from portlint.finding import Edit
 from portlint.source import architectures, ptx
 from portlint.source.node import Node
 
 __all__ = [
+    "DEVICE_PASS",
     "AnyOf",
     "AtMost",
     "Edit",
@@ -65,6 +66,15 @@ class AnyOf(msgspec.Struct, frozen=True):
 def any_of(items: Iterable[str]) -> AnyOf:
     """Assume that the target's list holds one of `items`."""
     return AnyOf(tuple(items))
+
+
+DEVICE_PASS = Guard(
+    Op("or", (Op("defined", (Name("__CUDA_ARCH__"),)), Op("defined", (Name("__HIP_DEVICE_COMPILE__"),)))),
+    True,
+    "device code",
+    0,
+)
+"""the guard of what only device code reads: a constant that the host pass sees with another value is none of it"""
 
 
 def on_platform(word: str) -> Guard:

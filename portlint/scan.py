@@ -15,7 +15,7 @@ from portlint.judge import Judge
 from portlint.source import Source
 from portlint.source.decode import NotText, decode, line_starts
 from portlint.source.language import by_content
-from portlint.source.prescan import Limits, refuse
+from portlint.source.prescan import Limits, refuse, refuse_size
 from portlint.source.text import Lines
 from portlint.target import Target
 
@@ -53,6 +53,8 @@ class Scan:
     def __call__(self, found: Found, without: frozenset[str], phase: Phase) -> FileResult:
         """The findings and problems of one file. `without` names rules to leave out, `phase` is told what runs."""
         phase("read")
+        if self.content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
+            return _given_up(found.path, "skipped", reason)
         try:
             data = self.content if self.content is not None else _read(found.file)
         except OSError as error:
@@ -81,9 +83,10 @@ class Scan:
         if not self.rules.may_fire(text, language) and b"portlint:" not in text:
             return FileResult(found.path, lines=len(starts))
         phase("parse")
-        source, lines = Source(found.path, text, language), Lines(text, starts)
+        source, lines = Source(found.path, text, language, found.file), Lines(text, starts)
         findings, problems = self._findings(source, lines, without, phase)
         if notebook is not None:
+            problems += [_unread(found.path, cell) for cell in notebook.unread_cells]
             findings = [_in_notebook(finding, notebook) for finding in findings]
         return self._directed(source, lines, findings, problems)
 
@@ -132,6 +135,10 @@ def _read(path: str) -> bytes:
 
 def _given_up(path: str, kind: str, message: str) -> FileResult:
     return FileResult(path, problems=(Problem(path, 0, kind, message),), analysed=False)
+
+
+def _unread(path: str, cell: int) -> Problem:
+    return Problem(path, 0, "parse", f"cell {cell} is left out: it opens a bracket or a quote that never closes")
 
 
 def _in_notebook(finding: Finding, notebook: Notebook) -> Finding:

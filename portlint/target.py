@@ -157,7 +157,7 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         return (term.phrase or "{value} for {title}").format(value=shown, title=term.title, **words)
 
     def passes(self) -> tuple[tuple[Pass, Environment], ...]:
-        """Each compiler pass over a C++ file with the macros that it knows."""
+        """Each compiler pass over a C++ file with the macros that it knows; host code may ask queries as well."""
         return self._environments()
 
     def queries(self) -> Environment:
@@ -167,8 +167,9 @@ class Target(msgspec.Struct, frozen=True, dict=True):
     @cache  # noqa: B019  (targets live as long as the process)
     def _environments(self) -> tuple[tuple[Pass, Environment], ...]:
         profile = self.profile
+        queries = self._query_environment().values
         return tuple(
-            (one, Environment(dict(one.defined), profile.undefined | one.undefined, self._guess)) for one in profile.pass_
+            (one, Environment({**queries, **one.defined}, profile.undefined | one.undefined, self._guess)) for one in profile.pass_
         )
 
     @cache  # noqa: B019
@@ -297,7 +298,7 @@ def _check_fact(path: Traversable, name: str, fact: Fact, profile: Profile) -> N
     term = vocabulary().get(name)
     if term is None:
         raise ProfileError(f"{path}: '{name}' is not a fact; portlint/targets/facts.toml has the list.")
-    if not isinstance(fact.value, _KINDS[term.kind]) or (
+    if isinstance(fact.value, bool) or not isinstance(fact.value, _KINDS[term.kind]) or (
         term.kind == "level" and fact.value not in Level.__members__.values()
     ):
         wanted = " | ".join(Level) if term.kind == "level" else term.kind

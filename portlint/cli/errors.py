@@ -26,12 +26,12 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         from portlint.config import ConfigError
-        from portlint.source.discover import MissingPath
+        from portlint.source.discover import MissingPath, PatternError
         from portlint.target import ProfileError
 
         try:
             return command(*args, **kwargs)
-        except (ConfigError, ProfileError, MissingPath) as error:
+        except (ConfigError, ProfileError, MissingPath, PatternError) as error:
             raise UserError(str(error)) from error
         except BrokenPipeError:
             # the reader went away, as `| head` does: not an error, and nothing more to say

@@ -69,6 +69,31 @@ class Analysis:
         """The expressions that a value may come from, where they are written in the file."""
         return [node]
 
+    def assigned(self, name: Node) -> Node | None:
+        """The expression that a name was last given before, where that is known."""
+        del name
+        return None
+
+    def declaration(self, name: Node) -> Node | None:
+        """The declarator that a name means, if there is only one."""
+        del name
+        return None
+
+    def launched_bytes(self, call: Node) -> Node | None:
+        """The dynamic shared memory that a kernel launch asks for."""
+        del call
+        return None
+
+    def extent(self, array: Node) -> int | None:
+        """The number of elements in the first dimension of a declared array."""
+        del array
+        return None
+
+    def storage_bytes(self, array: Node) -> int | None:
+        """The bytes that a declared array takes, where its type and all dimensions are known."""
+        del array
+        return None
+
     def variants(self, node: Node) -> list[str]:
         """The texts that a string may be."""
         value = self.constant(node)
@@ -97,8 +122,11 @@ class Analysis:
 class Source:
     """One file, or one notebook as one program, or one kernel text inside a string."""
 
-    def __init__(self, path: str, text: bytes, language: str) -> None:
+    def __init__(self, path: str, text: bytes, language: str, file: str = "") -> None:
         self.path = path
+        """as reports show it"""
+        self.file = file
+        """where the text is, for what stands next to it; "" for text that is in no file"""
         self.text = text
         """UTF-8, whatever the file's own encoding was; line ends as they are"""
         self.language = language
@@ -120,9 +148,9 @@ class Source:
     def analysis(self) -> Analysis:
         """The services for this file's language."""
         if self.language == "cuda":
-            from portlint.source.cxx import CxxAnalysis
+            from portlint.source.cxx.services import CxxServices
 
-            return CxxAnalysis(self)
+            return CxxServices(self)
         if self.language == "cmake":
             from portlint.source.cmake import CMakeAnalysis
 

@@ -48,7 +48,7 @@ class Found(msgspec.Struct, frozen=True):
     path: str
     """as reported: relative to the working directory with forward slashes, absolute outside it; always printable"""
     file: str
-    """the regular file to open, absolute, links resolved; a name that is not UTF-8 has surrogate escapes (`os.fsencode`)"""
+    """the regular file to open, absolute and with links resolved; bytes that are not UTF-8 are surrogate escapes"""
     size: int
     """in bytes"""
     kind: str
@@ -142,7 +142,8 @@ class _Ignore:
         self.spec = spec
         self._folder = folder
         self._prefix = folder.rstrip(os.sep) + os.sep
-        # With patterns like `*`, `!*/`, `!*.cu` only whole file paths are judged right, so no folder is cut off.
+        # With patterns like `*`, `!*/`, `!*.cu` pathspec judges files right and folders wrong, so no folder is cut off.
+        # In such a file a `!` pattern also brings back what lies in an ignored folder; git would not look there.
         self.cuts = all(pattern.include is not False for pattern in spec.patterns)
 
     def decide(self, path: str, *, folder: bool = False) -> bool | None:

@@ -5,10 +5,10 @@ Nodes are made when a rule looks, never for the whole tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from portlint.condition import Guard, names
+from portlint.condition import UNKNOWN, Environment, Guard, evaluate, names
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -118,6 +118,12 @@ class Node:
         return self.source.analysis.constant(self)
 
     @property
+    def items(self) -> tuple[Value, ...]:
+        """The items of a constant list; none where it is not known."""
+        value = self.constant
+        return value if isinstance(value, tuple) else ()
+
+    @property
     def name(self) -> str:
         """The qualified name that it refers to (`torch.cuda.synchronize`, `cub::BlockReduce`), aliases resolved; ""
         where it is not a name. Of a call: the name of the function."""
@@ -148,6 +154,10 @@ class Node:
         """Of a test: the guard of code that runs where it is true."""
         return Guard(self.source.analysis.condition(self), True, " ".join(self.text.split()), self.line)
 
+    def may_hold(self, answers: Mapping[str, Value]) -> bool:
+        """Of a test: whether it can be true where queries are answered so."""
+        return evaluate(self.source.analysis.condition(self), Environment(answers)) in (True, UNKNOWN)
+
     def asks(self, query: str) -> bool:
         """Of a test: whether it asks for that query, such as "device.capability", in whatever spelling."""
         return query in names(self.source.analysis.condition(self))
@@ -165,6 +175,31 @@ class Node:
     def callers(self) -> list[Node]:
         """Of a function definition: the calls by its name in the same file."""
         return self.source.analysis.callers(self)
+
+    @property
+    def assigned(self) -> Node | None:
+        """Of a name: the expression that it was last given before."""
+        return self.source.analysis.assigned(self)
+
+    @property
+    def declaration(self) -> Node | None:
+        """Of a name: the declarator that it means, if there is only one."""
+        return self.source.analysis.declaration(self)
+
+    @property
+    def extent(self) -> int | None:
+        """Of an array: the number of elements in its first dimension, where that is known."""
+        return self.source.analysis.extent(self)
+
+    @property
+    def storage_bytes(self) -> int | None:
+        """Of an array: the bytes that it takes, where that is known."""
+        return self.source.analysis.storage_bytes(self)
+
+    @property
+    def launched_bytes(self) -> Node | None:
+        """Of a kernel launch: the dynamic shared memory that it asks for."""
+        return self.source.analysis.launched_bytes(self)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 

@@ -51,6 +51,8 @@ def read(data: bytes) -> Notebook:
         text, anchors = cell.source()
         if cell.type != "code" or not text:
             continue
+        if b"\0" in text:
+            raise NotText(f"binary: cell {number} holds a NUL character")
         python = blank_magics(text)
         if python is None:
             unread.append(number)

@@ -14,6 +14,8 @@ https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-compilatio
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from portlint.rule import Hit, Hits, Node, Rule, any_of, architectures, on_platform
 
 rule = Rule(
@@ -25,6 +27,8 @@ rule = Rule(
 )
 
 LISTS = frozenset(("CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES"))
+SCOPES = frozenset(("CACHE", "PARENT_SCOPE"))
+"""words after the value of `set`"""
 
 
 @rule.python('((string_content) @flag (#match? @flag "arch=compute_"))')
@@ -52,25 +56,38 @@ def torch_list(variable: Node) -> Hits:
 
 @rule.cmake("(normal_command (identifier) (argument_list)) @command")
 def cmake_list(command: Node) -> Hits:
-    if not (command.name in ("set", "set_property", "set_target_properties") and _list(command)):
+    if not _architectures(command):
         return
-    lists = [found for other in command.source.root.walk("normal_command") if (found := _list(other))]
-    if command != _command(lists[-1][-1]):
-        return
-    items = [str(item) for arguments in lists for argument in arguments for item in argument.constant or ()]  # type: ignore[union-attr]
-    built = architectures.from_cmake(items)
-    yield from _judge(lists[-1][-1], built or frozenset())
+    lists = [found for other in command.source.root.walk("normal_command") if (found := _architectures(other))]
+    if lists and command == next(lists[-1][-1].ancestors("normal_command")):
+        yield from _judge(lists[-1][-1], frozenset().union(*map(_built, lists)))
 
 
-def _list(command: Node) -> list[Node]:
-    """The arguments that are architectures, where a command sets them."""
+def _architectures(command: Node) -> list[Node]:
+    """The architectures that a command sets.
+
+    None for a list of `a` variants that one target alone gets: such a target holds the kernels of one architecture, and
+    others hold the rest.
+    """
+    if command.name not in ("set", "set_property", "set_target_properties"):
+        return []
     given = command.arguments
     names = [index for index, argument in enumerate(given) if argument.text in LISTS]
-    return given[names[0] + 1 :] if names and command.name in ("set", "set_property", "set_target_properties") else []
+    found = _value(command, given[names[0] + 1 :]) if names else []
+    special = command.name != "set" and all(one.suffix == "a" for one in _built(found))
+    return [] if special else found
 
 
-def _command(argument: Node) -> Node:
-    return next(argument.ancestors("normal_command"))
+def _value(command: Node, rest: list[Node]) -> list[Node]:
+    """The arguments that belong to the list: the next one for a property among others, all before `CACHE` for `set`."""
+    if command.name == "set_target_properties":
+        return rest[:1]
+    return list(takewhile(lambda argument: argument.text not in SCOPES, rest))
+
+
+def _built(arguments: list[Node]) -> frozenset[architectures.Built]:
+    items = [str(item) for argument in arguments for item in argument.items]
+    return architectures.from_cmake(items) or frozenset()
 
 
 def _judge(node: Node, built: frozenset[architectures.Built]) -> Hits:

@@ -20,6 +20,7 @@ rule = Rule(
 
 @rule.calls("torch.load", "torch.jit.load")
 def load(call: Node) -> Hits:
-    splat = any(child.type == "dictionary_splat" for child in call["arguments"].children)
-    if call.argument(1, "map_location") is None and not splat and call.arguments:
+    place = call.argument(1, "map_location")
+    splat = any(child.type in ("dictionary_splat", "list_splat") for child in call["arguments"].children)
+    if (place is None or place.type == "none") and not splat and not call.role("guarded-call"):
         yield Hit(call["function"])

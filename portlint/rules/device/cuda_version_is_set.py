@@ -17,18 +17,30 @@ rule = Rule(
     remedy={"*": "Test `torch.version.cuda is not None` first, and handle `torch.version.hip` in its own branch."},
 )
 
-READERS = frozenset(("float", "int", "packaging.version.parse", "packaging.version.Version", "len"))
-ORDERINGS = frozenset(("<", "<=", ">", ">="))
+READERS = frozenset(
+    (
+        "float",
+        "int",
+        "len",
+        "packaging.version.parse",
+        "packaging.version.Version",
+        "re.match",
+        "re.search",
+        "re.findall",
+    )
+)
+OPERATIONS = frozenset(("comparison_operator", "binary_operator"))
+NEED_A_STRING = frozenset(("<", "<=", ">", ">=", "in", "not in", "+"))
 
 
 @rule.references("torch.version.cuda")
 def version(name: Node) -> Hits:
     parent = name.parent
-    if parent is None or name.role("guarded-import"):
+    if parent is None or name.role("guarded-call"):
         return
     if parent.type == "attribute" or (parent.type == "subscript" and parent["value"] == name):
         yield Hit(parent)
     elif parent.type == "argument_list" and parent.parent is not None and parent.parent.name in READERS:
         yield Hit(parent.parent)
-    elif parent.type == "comparison_operator" and any(raw.type in ORDERINGS for raw in parent.raw.children):
+    elif parent.type in OPERATIONS and any(raw.type in NEED_A_STRING for raw in parent.raw.children):
         yield Hit(parent)

@@ -19,5 +19,5 @@ rule = Rule(
 
 @rule.references("torch.hip")
 def module(name: Node) -> Hits:
-    if not name.role("guarded-import"):
+    if not name.role("guarded-call"):
         yield Hit(name)

@@ -4,8 +4,8 @@ A device string, `.cuda()`, or a call of `torch.cuda` that needs a driver fails 
 "Torch not compiled with CUDA enabled". On ROCm `cuda` is the right name, so nothing is said there.
 
 ## Exceptions
-Code behind `torch.cuda.is_available()`, a test of the device's type, `is_cuda`, or a skip mark is silent, and so are the
-calls of `torch.cuda` that do nothing without a device (`empty_cache`, `manual_seed`, `memory_allocated`).
+Code behind `torch.cuda.is_available()`, a test of the device's type, `is_cuda`, or a skip mark is silent, and so are
+the calls of `torch.cuda` that do nothing without a device (`empty_cache`, `manual_seed`, `memory_allocated`).
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -32,21 +32,22 @@ NEED_A_DRIVER = (
     "CUDAGraph Event ExternalStream Stream can_device_access_peer caching_allocator_alloc current_blas_handle "
     "current_device current_stream default_stream get_device_capability get_device_name get_device_properties "
     "get_rng_state graph init ipc_collect mem_get_info reset_max_memory_allocated reset_peak_memory_stats set_device "
-    "set_per_process_memory_fraction set_rng_state synchronize utilization"
+    "set_per_process_memory_fraction set_rng_state synchronize utilization device"
 )
 """functions of torch.cuda that initialise CUDA or raise without it (torch/cuda/__init__.py, memory.py, streams.py)"""
 
-TAKES_A_DEVICE = frozenset(("device", "map_location", "device_map", "torch_device"))
+TAKES_A_DEVICE = frozenset(("dev", "device", "map_location", "device_map", "torch_device"))
+TAKES_A_DEVICE_FIRST = frozenset(("torch.device", "torch.set_default_device"))
 
 
 @rule.calls(*(f"torch.cuda.{name}" for name in NEED_A_DRIVER.split()))
 def driver_call(call: Node) -> Hits:
-    if call.role("guarded-import"):
+    if call.role("guarded-call"):
         return
     yield Hit(call["function"])
     function = call.function
     for use in function.callers if function is not None else ():
-        if use.role("import-time") and not use.role("guarded-import"):
+        if use.role("import-time") and not use.role("guarded-call"):
             yield Hit(use, guards=(*use.guards, *call.guards))
 
 
@@ -54,21 +55,19 @@ def driver_call(call: Node) -> Hits:
 def move(call: Node) -> Hits:
     if not call.source.imports("torch") or _is_own_method(call):
         return
-    if not call.role("guarded-import"):
+    if not call.role("guarded-call"):
         yield Hit(call)
 
 
 @rule.python('((string) @literal (#match? @literal "^[fF]?[\'\\"]cuda(:.*)?[\'\\"]$"))')
 def device_string(literal: Node) -> Hits:
-    if literal.source.imports("torch") and _names_a_device(literal):
+    if literal.source.imports("torch") and _names_a_device(literal) and not literal.role("guarded-call"):
         yield Hit(literal)
 
 
 def _is_own_method(call: Node) -> bool:
     """`report.cuda()` where the file itself defines a method of that name."""
-    return any(
-        definition["name"].text == "cuda" for definition in call.source.root.walk("function_definition")
-    )
+    return any(definition["name"].text == "cuda" for definition in call.source.root.walk("function_definition"))
 
 
 def _names_a_device(literal: Node) -> bool:
@@ -83,9 +82,11 @@ def _names_a_device(literal: Node) -> bool:
     if parent.type in ("default_parameter", "typed_default_parameter"):
         return parent["name"].text in TAKES_A_DEVICE
     if parent.type == "assignment":
-        return parent["left"].text.rpartition(".")[2] in TAKES_A_DEVICE
+        return parent["left"].text.rpartition(".")[2].lower() in TAKES_A_DEVICE
     if parent.type == "argument_list" and parent.parent is not None and parent.children[0] == literal:
         call = parent.parent
         function = call["function"]
-        return call.name == "torch.device" or (function.type == "attribute" and function["attribute"].text == "to")
+        return call.name in TAKES_A_DEVICE_FIRST or (
+            function.type == "attribute" and function["attribute"].text == "to"
+        )
     return False

@@ -27,5 +27,5 @@ rule = Rule(
 def process_group(call: Node) -> Hits:
     position = 0 if call.name.endswith("init_process_group") else None
     backend = call.argument(position, "backend")
-    if backend is not None and backend.constant == "nccl":
+    if backend is not None and backend.constant == "nccl" and not call.role("guarded-call"):
         yield Hit(backend)

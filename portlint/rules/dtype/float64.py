@@ -1,7 +1,7 @@
 """Double precision is taken to exist on the device.
 
-MPS refuses float64 when a tensor is created or moved, Trainium has no such type, Gaudi computes in float32 instead and TPU
-emulates it. Much float64 is nobody's wish: it is NumPy's default, and arrives with `torch.from_numpy`.
+MPS refuses float64 when a tensor is created or moved, Trainium has no such type, Gaudi computes in float32 instead and
+TPU emulates it. Much float64 is nobody's wish: it is NumPy's default, and arrives with `torch.from_numpy`.
 
 ## Exceptions
 Values that stay on the host are silent, and so is code behind a test of the device.
@@ -39,7 +39,9 @@ def created(call: Node) -> Hits:
 @rule.calls(".double")
 def doubled(call: Node) -> Hits:
     value = call["function"]["object"]
-    if call.arguments or not call.source.imports("torch") or value.role("on-host") or value.role("traced"):
+    if call.arguments or not call.source.imports("torch"):
+        return
+    if value.role("on-host") or value.role("traced") or value.role("object"):
         return
     yield Hit(call)
 
@@ -47,7 +49,12 @@ def doubled(call: Node) -> Hits:
 @rule.calls(".to", ".cuda")
 def moved(call: Node) -> Hits:
     value = call["function"]["object"]
-    if call.role("float64") and call.role("tensor") and call.role("on-device") and (value.role("tensor") or value.role("float64")):
+    if (
+        call.role("float64")
+        and call.role("tensor")
+        and call.role("on-device")
+        and (value.role("tensor") or value.role("float64"))
+    ):
         yield Hit(call)
 
 

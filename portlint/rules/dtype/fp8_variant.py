@@ -1,8 +1,8 @@
 """The 8-bit float formats of one vendor are taken to be everybody's.
 
-There are two families. OCP `e4m3fn`/`e5m2` (NVIDIA, CDNA 4, RDNA 4) and FNUZ `e4m3fnuz`/`e5m2fnuz` (CDNA 3) differ in bias,
-largest value (448 against 240) and NaN, so bits of one read as the other are off by a factor of two. Matrix units take
-their own family only.
+There are two families. OCP `e4m3fn`/`e5m2` (NVIDIA, CDNA 4, RDNA 4) and FNUZ `e4m3fnuz`/`e5m2fnuz` (CDNA 3) differ in
+bias, largest value (448 against 240) and NaN, so bits of one read as the other are off by a factor of two. Matrix
+units take their own family only.
 
 ## Exceptions
 Naming a format to compare or to look it up (`x.dtype == torch.float8_e4m3fn`, keys and members of tables) is silent.
@@ -35,12 +35,16 @@ FACTS = {
         "float8_e5m2fnuz": "fp8_e5m2fnuz",
     }.items()
 }
-USES = frozenset(("to", "view", "type", "empty", "zeros", "ones", "full", "tensor", "finfo", "empty_like", "randn", "rand"))
+USES = frozenset(
+    ("to", "view", "type", "empty", "zeros", "ones", "full", "tensor", "finfo", "empty_like", "randn", "rand")
+)
 
 
 @rule.references(*FACTS)
 def chosen(name: Node) -> Hits:
     parent = name.parent
+    while parent is not None and parent.type in ("conditional_expression", "parenthesized_expression"):
+        parent = parent.parent
     if parent is None:
         return
     if parent.type == "keyword_argument":

@@ -25,10 +25,13 @@ rule = Rule(
     },
 )
 
-FEATURES = {
-    "isa.wgmma": re.compile(r"wgmma|gmma(?!_)|hopper|(^|[^0-9])sm_?90|fa3|flash_attn_?3|flashattention_?3", re.IGNORECASE),
-    "isa.tcgen05": re.compile(r"tcgen05|umma|(^|[^0-9])sm_?100|two_cta|2cta|cta_group", re.IGNORECASE),
+FEATURES: dict[str, tuple[tuple[int, int], re.Pattern[str]]] = {
+    "isa.wgmma": ((9, 0), re.compile(r"wgmma|gmma(?!_)|hopper|(^|[^0-9])sm_?90|fa3|flash_attn_?3|flashattention_?3", re.IGNORECASE)),
+    "isa.tcgen05": ((10, 0), re.compile(r"tcgen05|umma|(^|[^0-9])sm_?100|two_cta|2cta|cta_group", re.IGNORECASE)),
 }
+"""fact -> the capability of the part that such a branch is written for, and the words that give it away"""
+
+NVIDIA = {"torch.cuda.is_available": True, "torch.version.hip": None}
 WORDS = ("identifier", "string_content", "type_identifier", "field_identifier", "namespace_identifier")
 
 
@@ -38,8 +41,21 @@ WORDS = ("identifier", "string_content", "type_identifier", "field_identifier", 
 def branch(test: Node, body: Node) -> Hits:
     if not test.asks("device.capability"):
         return
-    words = " ".join(word.text for word in body.walk(*WORDS))
-    for fact, pattern in FEATURES.items():
-        if feature := pattern.search(words):
+    words = " ".join(word.text for word in body.walk(*WORDS) if not _is_prose(word) and not _is_switched_off(word))
+    for fact, (home, pattern) in FEATURES.items():
+        feature = pattern.search(words)
+        if feature and test.may_hold({**NVIDIA, "device.capability": home}):
             guards = (*body.guards, test.holds)
             yield Hit(test, assumes={fact: "native"}, words={"feature": feature[0].strip()}, guards=guards)
+
+
+def _is_prose(word: Node) -> bool:
+    """An error message names the feature that is missing."""
+    return " " in word.text.strip()
+
+
+def _is_switched_off(word: Node) -> bool:
+    """`use_wgmma=False` names the feature in order not to use it."""
+    parent = word.parent
+    value = parent.get("value") or parent.get("right") if parent is not None else None
+    return value is not None and value != word and value.text in ("False", "false", "None", "0")

@@ -48,8 +48,7 @@ def sync_mask(call: Node) -> Hits:
 def narrowed_ballot(call: Node) -> Hits:
     if call.source.defines(call.name):
         return
-    holder = call.holder
-    if holder is not None and holder.role("32-bit"):
+    if call.role("kept-in-32-bits"):
         yield Hit(call)
 
 

@@ -13,6 +13,8 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensi
 
 from __future__ import annotations
 
+import re
+
 from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
@@ -24,32 +26,36 @@ rule = Rule(
         "*": "Start at half the device's warp size.",
     },
 )
-
-SHUFFLES = frozenset(
-    ("__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync", "__shfl_xor", "__shfl_down", "__shfl_up", "__shfl_sync")
-)
+ASSIGNMENTS = ("init_declarator", "assignment_expression")
 
 
 @rule.cuda("(for_statement initializer: (_) @start body: (_) @body) @loop")
 def halving_loop(loop: Node, start: Node, body: Node) -> Hits:
     first = _initial(start)
-    if first is None or not _halves(loop):
+    if first is None or not _halves(loop) or not _ends_at_one(loop) or loop.role("first-32-threads"):
         return
-    shuffles = [call for call in body.walk("call_expression") if call.name in SHUFFLES or call.role("shuffle-macro")]
-    if not shuffles or any(call.role("explicit-width") for call in shuffles):
+    shuffles = [call for call in body.walk("call_expression") if call.role("shuffle")]
+    if not shuffles or any(call.role("group-width") for call in shuffles):
         return
     if not _in_groups_of_32(loop):
         yield Hit(first)
 
 
 def _initial(start: Node) -> Node | None:
-    """The node of the literal 16 that the loop starts at."""
-    return next((node for node in start.walk("number_literal", "identifier") if node.constant == 16), None)
+    """What the loop variable is first given, if that is 16."""
+    given = next((one.get("value") or one.get("right") for one in start.walk(*ASSIGNMENTS)), None)
+    return given if given is not None and given.constant == 16 else None
 
 
 def _halves(loop: Node) -> bool:
     update = loop.get("update")
     return update is not None and any(step in update.text.replace(" ", "") for step in (">>=1", "/=2", ">>1", "/2"))
+
+
+def _ends_at_one(loop: Node) -> bool:
+    """Whether the loop runs down to a distance of one lane, so that it means the whole warp."""
+    test = loop.get("condition")
+    return test is not None and re.fullmatch(r"\(?\w+ *(> *0|>= *1|!= *0)?\)?u?", test.text) is not None
 
 
 def _in_groups_of_32(loop: Node) -> bool:

@@ -14,7 +14,7 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -38,24 +38,28 @@ def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
     function = expression.function
     if function is None or not function.role("whole-warp"):
         return
-    if index.role("thread-index") or (operator in WARP and index.role("block-size")):
+    if index.role("thread-index"):
         yield Hit(expression)
 
 
 @rule.cuda('((preproc_def name: (identifier) @name value: (preproc_arg) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
 def named_macro(name: Node, value: Node) -> Hits:
     if name.role("warp-size") and value.constant == 32:
-        yield Hit(value)
+        yield Hit(name, guards=(*value.guards, DEVICE_PASS))
 
 
-@rule.cuda('((init_declarator declarator: (identifier) @name value: (_) @value) @declaration (#match? @name "[Ww][Aa][Rr][Pp]"))')
-def named_constant(declaration: Node, name: Node, value: Node) -> Hits:
-    if name.role("warp-size") and value.type == "number_literal" and value.constant == 32:
-        yield Hit(value)
+@rule.cuda('((init_declarator declarator: (identifier) @name value: (_) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
+@rule.cuda('((field_declaration declarator: (_) @name default_value: (_) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
+@rule.cuda('((enumerator name: (identifier) @name value: (_) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
+def named_constant(name: Node, value: Node) -> Hits:
+    literal = value.type in ("number_literal", "initializer_list")
+    if name.role("warp-size") and literal and value.constant == 32:
+        yield Hit(value, guards=(*value.guards, DEVICE_PASS))
 
 
 @rule.cuda("(subscript_expression argument: (identifier) @array indices: (subscript_argument_list . (_) @lane)) @access")
 def lane_indexed_array(access: Node, array: Node, lane: Node) -> Hits:
     """`buffer[lane]` with 32 slots, where the lane number comes from the hardware's width."""
     if lane.role("hardware-lane") and array.role("shared-array") and array.extent == 32 and not lane.role("bounded"):
-        yield Hit(array.origin if access.role("stored-to") else access)
+        stored = array.declaration if access.role("stored-to") else None
+        yield Hit(stored or access)

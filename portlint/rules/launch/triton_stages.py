@@ -1,8 +1,8 @@
 """A Triton tile configuration is taken to fit the shared memory of the machine it was tuned on.
 
 The software pipeline keeps `num_stages - 1` tiles of both operands in shared memory, at the least. A configuration for
-228 KiB of Hopper does not start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on with
-the rest, so the tuning is lost but the kernel runs.
+228 KiB of Hopper does not start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on
+with the rest, so the tuning is lost but the kernel runs.
 
 ## References
 https://triton-lang.org/main/python-api/generated/triton.Config.html

@@ -4,8 +4,8 @@ The import runs when the module is loaded, so one missing wheel takes down every
 never needs the package included.
 
 ## Exceptions
-Imports in a `try` that catches the failure, under `TYPE_CHECKING`, behind a test of the platform, or inside a function
-are silent.
+Imports in a `try` that catches the failure, under `TYPE_CHECKING`, behind a test of the platform or of the package, or
+inside a function are silent.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ FACTS = {
     "bitsandbytes": "library.bitsandbytes",
     "cudf": "library.cudf",
     "cupy": "library.cupy",
+    "cupyx": "library.cupy",
+    "cutlass": "library.cutlass",
     "deep_gemm": "library.deep_gemm",
     "fbgemm_gpu": "library.fbgemm_gpu",
     "flash_attn": "library.flash_attn",

@@ -33,7 +33,7 @@ def opt_in(call: Node) -> Hits:
 
 @rule.cuda("(call_expression (kernel_call_syntax)) @call")
 def launch(call: Node) -> Hits:
-    yield from _judge(call.shared_bytes, "memory.shared_bytes")
+    yield from _judge(call.launched_bytes, "memory.shared_bytes")
 
 
 @rule.cuda("(declaration (type_qualifier) declarator: (array_declarator) @array) @declaration")

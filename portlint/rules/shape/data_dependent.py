@@ -25,7 +25,17 @@ rule = Rule(
 )
 
 EAGER = ("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select")
-TRACED = ("nonzero", "argwhere", "flatnonzero", "unique", "unique_values", "extract", "compress", "union1d", "setdiff1d")
+TRACED = (
+    "nonzero",
+    "argwhere",
+    "flatnonzero",
+    "unique",
+    "unique_values",
+    "extract",
+    "compress",
+    "union1d",
+    "setdiff1d",
+)
 
 
 @rule.calls(*(f"torch.{name}" for name in EAGER), *(f".{name}" for name in EAGER if name != "unique"))
@@ -42,7 +52,7 @@ def where(call: Node) -> Hits:
         yield Hit(call)
 
 
-@rule.python("(subscript value: (_) @value subscript: (comparison_operator) @mask) @indexing")
+@rule.python("(subscript value: (_) @value subscript: [(comparison_operator) (identifier)] @mask) @indexing")
 def mask_indexing(indexing: Node, value: Node, mask: Node) -> Hits:
     if mask.role("bool") and mask.role("tensor") and mask.role("on-device") and not _is_stored_to(indexing):
         yield Hit(indexing)

@@ -33,9 +33,10 @@ def read(call: Node) -> Hits:
 
 @rule.calls("float", "int", "bool")
 def converted(call: Node) -> Hits:
-    if len(call.arguments) == 1 and call.arguments[0].role("tensor") and call.arguments[0].role("on-device"):
-        if _in_every_step(call):
-            yield Hit(call)
+    if len(call.arguments) != 1 or not _in_every_step(call):
+        return
+    if call.arguments[0].role("tensor") and call.arguments[0].role("on-device"):
+        yield Hit(call)
 
 
 def _in_every_step(call: Node) -> bool:

@@ -16,6 +16,7 @@ import msgspec
 from portlint.condition import Expression, Literal, Name
 from portlint.source.cxx.conditions import choice, conjunction, contradict, negation
 from portlint.source.cxx.numbers import Integer, Number, binary, convert, is_arithmetic, literal, size_of, unary
+from portlint.source.cxx.query import text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -29,6 +30,8 @@ Alternatives: TypeAlias = list[tuple[Constant, tuple["Guard", ...]]]
 
 _MOST_LEVELS = 60
 _MOST_ALTERNATIVES = 16
+_MOST_STEPS = 20_000
+"""expressions looked at for one question; nested calls of macros can double them at each level"""
 _CASTS = frozenset(("static_cast", "const_cast", "reinterpret_cast", "implicit_cast"))
 _TRANSPARENT = frozenset(("parenthesized_expression", "condition_clause", "expression_statement"))
 _STRING = re.compile(r'(?:u8|[uUL])?(R?)"(.*)"', re.DOTALL)
@@ -61,6 +64,7 @@ class Constants:
         self._masked = masked
         self._cache: dict[tuple[str, int], Alternatives] = {}
         self._fixed: dict[int, bool] = {}
+        self._steps = 0
 
     def values(self, node: Node, guards: tuple[Guard, ...]) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
         """Every value that an expression can have under the given guards, and the further guards that each needs.
@@ -68,6 +72,7 @@ class Constants:
         Empty where some part of it is not known.
         """
         found = []
+        self._steps = 0
         for value, own in self._evaluate(node, Frame(node.start_byte)):
             if _consistent((*guards, *own)):
                 further = tuple(guard for guard in own if guard not in guards)
@@ -81,6 +86,7 @@ class Constants:
 
     def expression(self, name: str, at: int) -> Expression | None:
         """What a constant that is no macro comes to at an offset, by conditions on macros; None where it is unknown."""
+        self._steps = 0
         values = [] if self._definitions.macros(name, at) else self._name(name, Frame(at))
         expression: Expression = Name(name)
         for value, guards in values:
@@ -94,7 +100,8 @@ class Constants:
         while node is not None and node.type in _TRANSPARENT:
             inner = node.child_by_field_name("value")
             node = inner or (node.named_children[0] if node.named_child_count == 1 else None)
-        if node is None or frame.level > _MOST_LEVELS:
+        self._steps += 1
+        if node is None or frame.level > _MOST_LEVELS or self._steps > _MOST_STEPS:
             return []
         frame = msgspec.structs.replace(frame, level=frame.level + 1)
         match node.type:
@@ -105,7 +112,7 @@ class Constants:
                 pieces = [_literal(piece) for piece in node.named_children if piece.type.endswith("string_literal")]
                 return [("".join(map(str, pieces)), ())] if all(isinstance(one, str) for one in pieces) else []
             case "unary_expression":
-                symbol = _text(node.child_by_field_name("operator"))
+                symbol = text_of(node.child_by_field_name("operator"))
                 return self._apply(lambda one: unary(symbol, one), frame, node.child_by_field_name("argument"))
             case "binary_expression":
                 return self._binary(node, frame)
@@ -118,7 +125,7 @@ class Constants:
             case "call_expression":
                 return self._call(node, frame)
             case "identifier" | "type_identifier" | "field_identifier" | "namespace_identifier":
-                return self._name(_text(node), frame)
+                return self._name(text_of(node), frame)
             case "qualified_identifier":
                 return self._qualified(node, frame)
             case "type_descriptor":
@@ -127,7 +134,7 @@ class Constants:
             case "initializer_list" | "argument_list":
                 return self._evaluate(node.named_children[0], frame) if node.named_child_count == 1 else []
             case "preproc_arg":
-                return self._token(_text(node).strip(), frame)
+                return self._token(text_of(node).strip(), frame)
             case _:
                 return []
 
@@ -154,7 +161,7 @@ class Constants:
         return found
 
     def _binary(self, node: Node, frame: Frame) -> Alternatives:
-        symbol = _text(node.child_by_field_name("operator"))
+        symbol = text_of(node.child_by_field_name("operator"))
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if symbol in ("&&", "||", "and", "or"):
             stops_at = symbol in ("||", "or")
@@ -219,7 +226,7 @@ class Constants:
         operands = [one for one in arguments.named_children if one.type != "comment"] if arguments else []
         if function is None:
             return []
-        name = _text(function.child_by_field_name("name") if function.type == "template_function" else function)
+        name = text_of(function.child_by_field_name("name") if function.type == "template_function" else function)
         if name in _CASTS and len(operands) == 1 and function.type == "template_function":
             template = function.child_by_field_name("arguments")
             target = template.named_children[0] if template and template.named_children else None
@@ -245,18 +252,22 @@ class Constants:
         if name in frame.active:
             return []
         key = (name, frame.at)
-        if key not in self._cache:
-            inner = Frame(frame.at, {}, frame.active | {name}, frame.level)
-            self._cache[key] = self._named(name, inner)
-        return self._cache[key]
+        if key in self._cache:
+            return self._cache[key]
+        found = self._named(name, Frame(frame.at, {}, frame.active | {name}, frame.level))
+        if self._steps <= _MOST_STEPS:
+            self._cache[key] = found
+        return found
 
     def _named(self, name: str, frame: Frame) -> Alternatives:
         macros = self._definitions.macros(name, frame.at)
-        if macros:
-            if any(macro.parameters is not None for macro in macros):
-                return []
-            return self._all((self._macro(macro, frame), macro.start) for macro in macros)
-        return self._declared(self._definitions.declared(name, frame.at), frame)
+        if any(macro.parameters is not None for macro in macros):
+            return []
+        found = [(self._macro(macro, frame), macro.start) for macro in macros]
+        if all(self._guards_at(macro.start) for macro in macros):  # otherwise the macro hides any variable
+            declared = self._definitions.declared(name, frame.at)
+            found += [(self._definition(one, frame), one.offset) for one in declared]
+        return self._all(found)
 
     def _macro(self, macro: Macro, frame: Frame) -> Alternatives:
         body = self._body_of(macro)
@@ -277,13 +288,11 @@ class Constants:
         if name is None or name.type != "identifier":
             return []
         if scope is None:
-            return self._name(_text(name), frame)
+            return self._name(text_of(name), frame)
         if scope.type == "template_type":  # a specialisation may say otherwise
             return []
-        return self._declared(self._definitions.member(_text(scope), _text(name)), frame)
-
-    def _declared(self, definitions: list[Definition], frame: Frame) -> Alternatives:
-        return self._all((self._definition(one, frame), one.offset) for one in definitions)
+        members = self._definitions.member(text_of(scope), text_of(name))
+        return self._all((self._definition(one, frame), one.offset) for one in members)
 
     def _all(self, found: Iterable[tuple[Alternatives, int]]) -> Alternatives:
         """Alternative definitions: unknown if one of them is."""
@@ -306,7 +315,8 @@ class Constants:
             return []
         type_name = _type_name(definition.node.child_by_field_name("type"))
         if definition.value is None or (
-            definition.value.type in ("argument_list", "initializer_list") and not is_arithmetic(type_name)
+            definition.value.type in ("argument_list", "initializer_list")
+            and not (is_arithmetic(type_name) or type_name == "auto")
         ):
             return []
         values = self._evaluate(definition.value, inner)
@@ -319,7 +329,9 @@ class Constants:
         return self._fixed[definition.offset]
 
     def _is_never_changed(self, definition: Definition) -> bool:
-        words = [_text(child) for child in definition.node.children if child.type.endswith(("qualifier", "specifier"))]
+        words = [
+            text_of(child) for child in definition.node.children if child.type.endswith(("qualifier", "specifier"))
+        ]
         if "const" in words or "constexpr" in words:
             return True
         scope = self._definitions.scope_of(definition)
@@ -373,9 +385,10 @@ def _consistent(guards: tuple[Guard, ...]) -> bool:
 
 
 def _literal(node: Node) -> Constant | None:
-    text = _text(node)
+    text = text_of(node)
     if node.type == "number_literal":
-        return literal(text)
+        value = literal(text.lstrip("+-"))  # the grammar takes a sign into the literal
+        return unary("-", value) if value is not None and text.startswith("-") else value
     if node.type in ("true", "false"):
         return node.type == "true"
     if node.type == "char_literal":
@@ -401,7 +414,7 @@ def _unescape(text: str) -> str | None:
 
 def _type_name(node: Node | None) -> str:
     """The name of a type without qualifiers, as it is written otherwise."""
-    words = _text(node).replace("*", " *").split()
+    words = text_of(node).replace("*", " *").split()
     return " ".join(word for word in words if word not in ("const", "constexpr", "volatile", "static")).replace(
         " *", "*"
     )
@@ -421,7 +434,3 @@ def _truth(number: Number) -> bool:
 
 def _plain(value: Constant) -> Value:
     return value.value if isinstance(value, Integer) else value
-
-
-def _text(node: Node | None) -> str:
-    return (node.text or b"").decode(errors="replace") if node is not None else ""

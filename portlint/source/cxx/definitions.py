@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.source.cxx.query import capture, text_of
+
 if TYPE_CHECKING:
-    from tree_sitter import Node, Query
+    from tree_sitter import Node
 
     from portlint.source.cxx.preprocessor import Macro, Preprocessor
     from portlint.source.cxx.scopes import Scope, Scopes
@@ -48,22 +49,13 @@ class Definition(msgspec.Struct, frozen=True):
     array: bool = False
 
 
-@cache
-def _query() -> Query:
-    from tree_sitter import Query
-
-    from portlint.source.grammar import language
-
-    return Query(language("cuda"), _QUERY)
-
-
 class Definitions:
-    """The definitions of a file: of its trees, where what two of them have counts once, and of macro bodies."""
+    """The definitions of a file: of its trees, the first of which counts for what both have, and of macro bodies."""
 
     def __init__(self, roots: list[Node], macros: Node | None, scopes: Scopes, preprocessor: Preprocessor) -> None:
         self._scopes = scopes
         self._preprocessor = preprocessor
-        self._declared: dict[tuple[str, int], list[Definition]] = {}
+        self._declared: dict[tuple[str, tuple[str, int]], list[Definition]] = {}
         self._elsewhere: dict[str, list[tuple[Scope, Definition]]] = {}
         self._assigned: dict[str, list[Definition]] = {}
         self.using: list[tuple[Scope, Node]] = []
@@ -83,7 +75,7 @@ class Definitions:
     def declared(self, name: str, at: int) -> list[Definition]:
         """The declarations that a use of a name at an offset means: those of the innermost scope that has any."""
         for scope in self._scopes.at(at).chain():
-            found = self._declared.get((name, id(scope)))
+            found = self._declared.get((name, scope.key))
             if found and (visible := [d for d in found if d.offset <= at or scope.kind in _SEEN_BEFORE_DECLARED]):
                 return visible
         return [d for scope, d in self._elsewhere.get(name, ()) if scope.kind == "namespace" and d.offset <= at]
@@ -111,30 +103,28 @@ class Definitions:
             self._assigned.setdefault(definition.name, []).append(definition)
             return
         scope = self.scope_of(definition)
-        self._declared.setdefault((definition.name, id(scope)), []).append(definition)
+        self._declared.setdefault((definition.name, scope.key), []).append(definition)
         if scope.kind in ("namespace", "type", "enum"):
             self._elsewhere.setdefault(definition.name, []).append((scope, definition))
 
     def _read(self, root: Node) -> Iterator[Definition]:
-        from tree_sitter import QueryCursor
-
-        captures = QueryCursor(_query()).captures(root)
+        captures = capture(_QUERY, root)
         for kind in ("variable", "field", "parameter", "range"):
             for declarator in captures.get(kind, ()):
                 if declarator.parent is not None:
                     yield from _declared_by(kind, declarator, declarator.parent)
         for node in captures.get("enumerator", ()):
             if name := node.child_by_field_name("name"):
-                yield Definition(_text(name), "enumerator", name.start_byte, node.child_by_field_name("value"), node)
+                yield Definition(text_of(name), "enumerator", name.start_byte, node.child_by_field_name("value"), node)
         for node in captures.get("assignment", ()):
             target = node.child_by_field_name("left") or node.child_by_field_name("argument")
             if target:
                 value = node.child_by_field_name("right")
-                yield Definition(_text(target), "assignment", target.start_byte, value, node)
+                yield Definition(text_of(target), "assignment", target.start_byte, value, node)
         for node in captures.get("output", ()):
             target, statement = node.child_by_field_name("value"), node.parent and node.parent.parent
             if target and statement:
-                yield Definition(_text(target), "assignment", target.start_byte, statement, statement)
+                yield Definition(text_of(target), "assignment", target.start_byte, statement, statement)
         yield from self._aliases(captures)
 
     def _aliases(self, captures: dict[str, list[Node]]) -> Iterator[Definition]:
@@ -142,7 +132,7 @@ class Definitions:
             name = node.child_by_field_name("name") or node.child_by_field_name("declarator")
             target = node.child_by_field_name("type") or (node.named_children[-1] if node.named_children else None)
             if name and target:
-                yield Definition(_text(name), "alias", name.start_byte, target, node)
+                yield Definition(text_of(name), "alias", name.start_byte, target, node)
         for node in captures.get("using", ()):
             target = node.named_children[-1] if node.named_children else None
             if target is None:
@@ -150,7 +140,7 @@ class Definitions:
             if any(child.type == "namespace" for child in node.children):
                 self.using.append((self._scopes.at(node.start_byte), target))
             elif target.type == "qualified_identifier":
-                last = _text(target).rpartition("::")[2].strip()
+                last = text_of(target).rpartition("::")[2].strip()
                 yield Definition(last, "alias", target.start_byte, target, node)
 
 
@@ -163,7 +153,7 @@ def _declared_by(kind: str, declarator: Node, node: Node) -> Iterator[Definition
             value = name.child_by_field_name("value")
         elif name.type == "structured_binding_declarator":
             for one in name.named_children:
-                yield Definition(_text(one), "range", one.start_byte, None, node)
+                yield Definition(text_of(one), "range", one.start_byte, None, node)
             return
         elif name.type not in (
             "pointer_declarator",
@@ -182,8 +172,4 @@ def _declared_by(kind: str, declarator: Node, node: Node) -> Iterator[Definition
     value = value or node.child_by_field_name("default_value")
     if kind == "parameter" and node.parent is not None and node.parent.type == "template_parameter_list":
         kind = "template"
-    yield Definition(_text(name), kind, name.start_byte, value, node, array)
-
-
-def _text(node: Node) -> str:
-    return (node.text or b"").decode(errors="replace")
+    yield Definition(text_of(name), kind, name.start_byte, value, node, array)

@@ -58,10 +58,13 @@ def lay_out(text: bytes, masked: bytes, macros: list[Macro]) -> bytes:
     for macro in sorted(macros, key=lambda one: one.start):
         wrapper = _EXPRESSION if is_expression(macro) else _STATEMENTS
         start, end = macro.body_start, macro.body_end
-        head_start = start - len(wrapper.head)
+        line_end = page.find(b"\n", macro.start, start)  # a head must not write over the end of a line
+        head_end = start if line_end < 0 else line_end - (page[line_end - 1 : line_end] == b"\r")
+        head_start = max(head_end - len(wrapper.head), macro.start)
         if not _write(page, tail, free, head_start) and head_start - len(tail) >= macro.start:
             page[head_start - len(tail) : head_start] = tail
-        page[head_start:start] = wrapper.head
+        if head_start + len(wrapper.head) <= head_end:
+            page[head_start : head_start + len(wrapper.head)] = wrapper.head
         page[start:end] = _readable(text[start:end], masked[start:end])
         tail, free = wrapper.tail, end
     if tail and not _write(page, tail, free, len(page)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from portlint.source.cxx.query import text_of
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -91,11 +93,11 @@ class Names:
     def _from_namespaces(self, parts: list[str], at: int) -> list[str]:
         if not self._definitions.using:
             return parts
-        scopes = list(self._scopes.at(at).chain())
+        scopes = {scope.key for scope in self._scopes.at(at).chain()}
         for scope, target in self._definitions.using:
             namespace = _parts(target)
             known = _MEMBERS.get("::".join(namespace), frozenset())
-            if parts[0] in known and any(scope is one for one in scopes) and target.start_byte <= at:
+            if parts[0] in known and scope.key in scopes and target.start_byte <= at:
                 return namespace + parts
         return parts
 
@@ -104,12 +106,12 @@ def _without_fields(node: Node) -> tuple[Node | None, list[str]]:
     """The node at the bottom of `a.b.c(...)`, and the fields on the way down to it."""
     fields: list[str] = []
     at: Node | None = node
+    if node.type == "call_expression":
+        at = node.child_by_field_name("function")
     for _ in range(_MOST_STEPS):
         if at is None:
             return None, fields
-        if at.type == "call_expression" and not fields:
-            at = at.child_by_field_name("function")
-        elif at.type in _NAMED or (at.type in _DECLARATORS and not fields):
+        if at.type in _NAMED or (at.type in _DECLARATORS and not fields):
             at = at.child_by_field_name("declarator") or at.child_by_field_name("name")
         elif at.type in ("declaration", "type_descriptor", "expression_statement") and not fields:
             at = at.named_children[-1] if at.type == "expression_statement" and at.named_children else _type_or_name(at)
@@ -138,12 +140,14 @@ def _parts(node: Node | None) -> list[str]:
             node = node.child_by_field_name("name")
         elif node.type in _TEMPLATES:
             node = node.child_by_field_name("name")
-        elif node.type in ("type_descriptor",):
+        elif node.type == "type_descriptor":
             node = node.child_by_field_name("type")
+        elif node.type == "nested_namespace_specifier":
+            return [*parts, *(part.strip() for part in text_of(node).split("::"))]
         elif node.type in ("dependent_type", "dependent_name"):
             node = node.named_children[-1] if node.named_children else None
         elif node.type in _SIMPLE:
-            return [*parts, " ".join((node.text or b"").decode(errors="replace").split())]
+            return [*parts, " ".join(text_of(node).split())]
         else:
             return []
     return []

@@ -33,6 +33,7 @@ _WORD = re.compile(
 )
 _LONGEST_ARGUMENT = 2000
 _BRACKET = re.compile(rb"[()]")
+_BRANCHES = frozenset(("if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else"))
 _NEVER = ("0", "(0)", "false")
 
 
@@ -44,13 +45,13 @@ def without_directives(masked: bytes, preprocessor: Preprocessor) -> bytes:
     return bytes(page)
 
 
-def normalise(text: bytes, masked: bytes, preprocessor: Preprocessor) -> bytes:
+def normalise(text: bytes, masked: bytes, preprocessor: Preprocessor, branch: int = 0) -> bytes:
     """The text with directives and attributes blanked and one branch of each conditional kept.
 
-    That is the first branch, and the one after `#if 0`.
+    That is the branch of that number, counted from 0, or the last if there are fewer; never one after `#if 0`.
     """
     page, code = bytearray(text), bytearray(masked)
-    for start, end in _left_out(preprocessor, len(text)):
+    for start, end in left_out(preprocessor, len(text), branch):
         page[start:end] = code[start:end] = blank(text[start:end])
     for match in _ATTRIBUTE.finditer(code):
         end = _closing(code, match.end()) if code[match.end() : match.end() + 1] == b"(" else match.end()
@@ -77,20 +78,17 @@ def _is_attribute(body: str) -> bool:
     return not body[at:].strip()
 
 
-def _left_out(preprocessor: Preprocessor, length: int) -> Iterator[tuple[int, int]]:
-    """The ranges of directives, and of branches that are not selected."""
-    selected, taken = [True], []
+def left_out(preprocessor: Preprocessor, length: int, branch: int = 0) -> Iterator[tuple[int, int]]:
+    """The ranges of directives, and of branches that are not selected, in order."""
+    kept = {branches[min(branch, len(branches) - 1)] for branches in branches_of(preprocessor)}
+    selected = [True]
     dead_from = None
     for directive in preprocessor.directives:
-        live = directive.text not in _NEVER
         if directive.kind in ("if", "ifdef", "ifndef"):
-            taken.append(live)
-            selected.append(selected[-1] and live)
-        elif directive.kind in ("elif", "elifdef", "elifndef", "else") and taken:
-            selected[-1] = selected[-2] and live and not taken[-1]
-            taken[-1] = taken[-1] or live
-        elif directive.kind == "endif" and taken:
-            taken.pop()
+            selected.append(selected[-1] and directive.start in kept)
+        elif directive.kind in ("elif", "elifdef", "elifndef", "else") and len(selected) > 1:
+            selected[-1] = selected[-2] and directive.start in kept
+        elif directive.kind == "endif" and len(selected) > 1:
             selected.pop()
         if selected[-1]:
             yield directive.start if dead_from is None else dead_from, directive.end
@@ -99,6 +97,21 @@ def _left_out(preprocessor: Preprocessor, length: int) -> Iterator[tuple[int, in
             dead_from = directive.start
     if dead_from is not None:
         yield dead_from, length
+
+
+def branches_of(preprocessor: Preprocessor) -> list[list[int]]:
+    """The offsets of the directives that open the branches of each conditional; `#if 0` opens none to keep."""
+    conditionals: list[list[int]] = []
+    unfinished: list[list[int]] = []
+    for directive in preprocessor.directives:
+        if directive.kind in ("if", "ifdef", "ifndef"):
+            unfinished.append([])
+            conditionals.append(unfinished[-1])
+        elif directive.kind == "endif" and unfinished:
+            unfinished.pop()
+        if directive.kind in _BRANCHES and unfinished and directive.text not in _NEVER:
+            unfinished[-1].append(directive.start)
+    return [branches for branches in conditionals if branches]
 
 
 def _closing(code: bytearray, opening: int) -> int:

@@ -12,12 +12,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.source.cxx.constants import Frame
+from portlint.source.cxx.numbers import is_arithmetic
+from portlint.source.cxx.query import capture, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from portlint.source.cxx.constants import Constants
     from portlint.source.cxx.definitions import Definition, Definitions
+    from portlint.source.cxx.functions import Functions
     from portlint.source.cxx.names import Names
     from portlint.source.cxx.preprocessor import Macro
 
@@ -25,7 +28,8 @@ EXPRESSION_ROLES = frozenset(
     ("thread-index", "block-index", "lane-id", "warp-id", "warp-size", "lane-mask", "ballot", "shared-array")
 )
 
-# Facts beside the roles themselves: a `linear` thread index runs along the lanes of a warp (threadIdx.x has factor 1); a `warp-base` is the index of a warp's first thread; a vector has components x, y and z.
+# Facts beside the roles themselves. A `linear` thread index runs along the lanes of a warp: threadIdx.x has factor 1 in
+# it. A `warp-base` is the index of a warp's first thread. A vector has components x, y and z.
 _LINEAR, _WARP_BASE = "linear", "warp-base"
 _THREAD_VECTOR, _BLOCK_VECTOR = "thread-vector", "block-vector"
 _THREAD = frozenset(("thread-index", _LINEAR))
@@ -69,9 +73,10 @@ _WARP_WIDTHS = frozenset((32, 64))
 _LANE_NAME = re.compile(r"(?:my|this|cur|thread)?lane(?:id|idx|index|number)?")
 _LANE_CALL = re.compile(r"(?:get|cub|canonical|ptx|sreg|cuda|hip|at|my|read|current)*lane(?:id|idx|index)")
 _WARP_NAME = re.compile(r"(?:my|this|cur)?(?:warp|wave)(?:id|idx|index|rank)")
+_THREAD_NAME = re.compile(r"(?:linear|flat)?(?:thread|t)(?:id|idx|index)x?")
 _WIDTH_NAME = re.compile(
-    r"(?!\w*(?:sub|logical|virtual|half|min|max|log|mask|num))\w*?"
-    r"(?:(?:warp|wave|wavefront)(?:size|width|lanes|threads)|(?:threads|thread|lanes|lane)(?:per|in|ina)(?:warp|wave|wavefront))"
+    r"(?!\w*(?:sub|logical|virtual|half|min|max|log|mask))\w*?"
+    r"(?:(?:warp|wave|wavefront)(?:size|width|lanes|threads)|(?:thread|lane)s?(?:per|in|ina)(?:warp|wave|wavefront))"
 )
 _LOG_WIDTH_NAME = re.compile(r"\w*(?:log2?)\w*(?:warp|wave)\w*|\w*(?:warp|wave)\w*(?:log2?|bits|shift)\w*")
 _MASK_NAME = re.compile(
@@ -85,24 +90,14 @@ _TILES = (
     "labeled_partition",
     "binary_partition",
 )
-_CASTS = frozenset(
-    (
-        "static_cast",
-        "const_cast",
-        "reinterpret_cast",
-        "int",
-        "unsigned",
-        "size_t",
-        "uint32_t",
-        "int32_t",
-        "uint64_t",
-        "int64_t",
-        "uint",
-        "long",
-        "short",
-    )
-)
+_CASTS = frozenset(("static_cast", "const_cast", "reinterpret_cast"))
+_SYNC_MASKS = """
+(call_expression function: (identifier) @_name arguments: (argument_list . (identifier) @mask)
+    (#match? @_name "^__(shfl|ballot|any|all|match|reduce|syncwarp)"))
+"""
 _MOST_LEVELS = 50
+_MOST_STEPS = 5_000
+"""expressions looked at for one question; nested calls of macros can double them at each level"""
 
 
 class Roles:
@@ -110,34 +105,40 @@ class Roles:
 
     def __init__(
         self,
+        *,
         definitions: Definitions,
         names: Names,
         constants: Constants,
+        functions: Functions,
         body_of: Callable[[Macro], Node | None],
-        sync_masks: Callable[[], list[Node]],
+        roots: list[Node],
     ) -> None:
         self._definitions = definitions
         self._names = names
         self._constants = constants
+        self._functions = functions
         self._body_of = body_of
-        self._find_sync_masks = sync_masks
+        self._roots = roots
         self._cache: dict[tuple[str, int], frozenset[str]] = {}
+        self._steps = 0
 
     def has(self, node: Node, role: str) -> bool:
         """Whether an expression has a role."""
         if role == "lane-mask" and self._is_sync_mask(node):
             return True
+        self._steps = 0
         return role in self._facts(node, Frame(node.start_byte))
 
     # ---- expressions ----------------------------------------------------------------------------------------------
 
     def _facts(self, node: Node | None, frame: Frame) -> frozenset[str]:
-        if node is None or frame.level > _MOST_LEVELS:
+        self._steps += 1
+        if node is None or frame.level > _MOST_LEVELS or self._steps > _MOST_STEPS:
             return _NOTHING
         frame = Frame(frame.at, frame.bindings, frame.active, frame.level + 1)
         match node.type:
-            case "identifier":
-                return self._name(_text(node), frame)
+            case "identifier" | "type_identifier":  # a broken tree takes some variables for types
+                return self._name(text_of(node), frame)
             case "field_expression":
                 return self._field(node, frame)
             case "binary_expression":
@@ -157,18 +158,18 @@ class Roles:
                 return _NOTHING.union(*(self._facts(branch, frame) for branch in branches))
             case "unary_expression":
                 facts = self._facts(node.child_by_field_name("argument"), frame)
-                return facts & _MASKS if _text(node.child_by_field_name("operator")) == "~" else _NOTHING
+                return facts & _MASKS if text_of(node.child_by_field_name("operator")) == "~" else _NOTHING
             case "array_declarator":
                 return self._facts(node.child_by_field_name("declarator"), frame) & _SHARED
             case "subscript_expression" | "pointer_expression":
                 return self._facts(node.child_by_field_name("argument"), frame) & _SHARED
             case "gnu_asm_expression":
-                return _asm(_text(node.child_by_field_name("assembly_code")))
+                return _asm(text_of(node.child_by_field_name("assembly_code")))
             case _:
                 return _NOTHING
 
     def _field(self, node: Node, frame: Frame) -> frozenset[str]:
-        field = _text(node.child_by_field_name("field"))
+        field = text_of(node.child_by_field_name("field"))
         if field in ("x", "y", "z"):
             facts = self._facts(node.child_by_field_name("argument"), frame)
             if _THREAD_VECTOR in facts:
@@ -186,7 +187,7 @@ class Roles:
         name = self._names.name(function).rpartition("::")[2]
         if macros := self._definitions.macros(name, frame.at):
             return self._macro_call(macros, operands, frame)
-        if name in _CASTS and len(operands) == 1:
+        if (name in _CASTS or is_arithmetic(name)) and len(operands) == 1:
             return self._facts(operands[0], frame)
         if _UNIFORM.fullmatch(name):
             values = operands[1:2] if name == "__shfl_sync" else operands[:1]
@@ -207,11 +208,12 @@ class Roles:
             bindings = {one: (operand, frame) for one, operand in zip(macro.parameters, operands, strict=False)}
             inner = Frame(frame.at, bindings, frame.active | {macro.name}, frame.level)
             found |= self._macro_body(macro, inner)
-        return found | _by_name(macros[0].name)
+        name = macros[0].name
+        return found or (_LANE if _LANE_CALL.fullmatch(_squeeze(name)) else _by_name(name) & _WIDTH)
 
     def _method(self, function: Node, frame: Frame) -> frozenset[str]:
         """A member of a cooperative group; any other method is judged by its name."""
-        method = _text(function.child_by_field_name("field")).partition("<")[0]
+        method = text_of(function.child_by_field_name("field")).partition("<")[0]
         group = self._group(function.child_by_field_name("argument"), frame)
         match method:
             case "thread_rank":
@@ -238,10 +240,10 @@ class Roles:
                 return "tile" if self._names.name(node).rpartition("::")[2] in _TILES else ""
             if node.type != "identifier":
                 return ""
-            declared = self._definitions.declared(_text(node), frame.at)
+            declared = self._definitions.declared(text_of(node), frame.at)
             if not declared:
                 return ""
-            type_text = _text(declared[-1].node.child_by_field_name("type"))
+            type_text = text_of(declared[-1].node.child_by_field_name("type"))
             if any(tile in type_text for tile in _TILES):
                 return "tile"
             node = declared[-1].value
@@ -252,7 +254,7 @@ class Roles:
     # ---- arithmetic -----------------------------------------------------------------------------------------------
 
     def _binary(self, node: Node, frame: Frame) -> frozenset[str]:
-        symbol = _text(node.child_by_field_name("operator"))
+        symbol = text_of(node.child_by_field_name("operator"))
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if left is None or right is None:
             return _NOTHING
@@ -328,14 +330,14 @@ class Roles:
         values = self._value(node)
         if values:
             return values <= {width - 1 for width in _WARP_WIDTHS}
-        if node.type != "binary_expression" or _text(node.child_by_field_name("operator")) != "-":
+        if node.type != "binary_expression" or text_of(node.child_by_field_name("operator")) != "-":
             return False
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         return self._value(right) == {1} and bool(self._facts(left, Frame(node.start_byte)) & _WIDTH)
 
     def _is_log_width(self, node: Node) -> bool:
         values = self._value(node)
-        return values <= {5, 6} if values else bool(_LOG_WIDTH_NAME.fullmatch(_squeeze(_text(node))))
+        return values <= {5, 6} if values else bool(_LOG_WIDTH_NAME.fullmatch(_squeeze(text_of(node))))
 
     # ---- names ----------------------------------------------------------------------------------------------------
 
@@ -345,10 +347,13 @@ class Roles:
             return self._facts(operand, Frame(outer.at, outer.bindings, outer.active, frame.level))
         if name in frame.active:
             return _NOTHING
-        if (name, frame.at) not in self._cache:
-            inner = Frame(frame.at, {}, frame.active | {name}, frame.level)
-            self._cache[name, frame.at] = self._named(name, inner)
-        return self._cache[name, frame.at]
+        key = (name, frame.at)
+        if key in self._cache:
+            return self._cache[key]
+        found = self._named(name, Frame(frame.at, {}, frame.active | {name}, frame.level))
+        if self._steps <= _MOST_STEPS:
+            self._cache[key] = found
+        return found
 
     def _named(self, name: str, frame: Frame) -> frozenset[str]:
         if macros := self._definitions.macros(name, frame.at):
@@ -361,8 +366,8 @@ class Roles:
             facts = self._assignment(one, facts, frame)
         if any(one.offset in self._sync_mask_declarations for one in declared):
             facts |= _MASK
-        if _WARP_NAME.fullmatch(_squeeze(name)) and all(_is_opaque(one) for one in declared):
-            facts |= _WARP
+        if all(_is_opaque(one) for one in declared) and self._functions.runs_on(declared[0].offset) == "device":
+            facts |= _by_device_name(name)
         return facts | _by_name(name)
 
     def _macro_body(self, macro: Macro, frame: Frame) -> frozenset[str]:
@@ -372,7 +377,7 @@ class Roles:
         return self._name(macro.body, frame) if macro.body.isidentifier() else _NOTHING
 
     def _declaration(self, definition: Definition, frame: Frame) -> frozenset[str]:
-        if any(_text(child) == "__shared__" for child in definition.node.children):
+        if any(text_of(child) == "__shared__" for child in definition.node.children):
             return _SHARED
         if definition.array or definition.kind not in ("variable", "field", "parameter"):
             return _NOTHING
@@ -382,7 +387,7 @@ class Roles:
     def _assignment(self, definition: Definition, facts: frozenset[str], frame: Frame) -> frozenset[str]:
         """The facts of a variable once an assignment to it is taken into account."""
         operator = definition.node.child_by_field_name("operator")
-        symbol = _text(operator).removesuffix("=")
+        symbol = text_of(operator).removesuffix("=")
         assigned = self._facts(definition.value, Frame(definition.offset, {}, frame.active, frame.level)) - _SHARED
         if definition.node.type == "gnu_asm_expression" or (definition.value is not None and not symbol):
             return facts | assigned
@@ -396,7 +401,7 @@ class Roles:
 
     def _is_sync_mask(self, node: Node) -> bool:
         parent = node.parent
-        while parent is not None and parent.type in ("parenthesized_expression", "cast_expression", "unary_expression"):
+        if parent is not None and parent.type in ("parenthesized_expression", "cast_expression", "unary_expression"):
             node, parent = parent, parent.parent
         if parent is None or parent.type != "argument_list" or parent.parent is None:
             return False
@@ -408,8 +413,9 @@ class Roles:
         """The offsets of the declarations of all variables that some warp-level operation takes as its mask."""
         return frozenset(
             definition.offset
-            for mask in self._find_sync_masks()
-            for definition in self._definitions.declared(_text(mask), mask.start_byte)
+            for root in self._roots
+            for mask in capture(_SYNC_MASKS, root).get("mask", ())
+            for definition in self._definitions.declared(text_of(mask), mask.start_byte)
         )
 
 
@@ -421,6 +427,14 @@ def _by_name(name: str) -> frozenset[str]:
     if _WIDTH_NAME.fullmatch(squeezed):
         return _WIDTH
     return _MASK if _MASK_NAME.fullmatch(squeezed) else _NOTHING
+
+
+def _by_device_name(name: str) -> frozenset[str]:
+    """What a name says of a parameter of device code, where nothing else does."""
+    squeezed = _squeeze(name)
+    if _WARP_NAME.fullmatch(squeezed):
+        return _WARP
+    return _THREAD if _THREAD_NAME.fullmatch(squeezed) else _NOTHING
 
 
 def _squeeze(name: str) -> str:
@@ -451,7 +465,3 @@ def _asm(code: str) -> frozenset[str]:
         if register in code:
             return facts
     return _NOTHING
-
-
-def _text(node: Node | None) -> str:
-    return (node.text or b"").decode(errors="replace") if node is not None else ""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from portlint.source.cxx.query import capture, text_of
+
 if TYPE_CHECKING:
-    from tree_sitter import Node, Query
+    from tree_sitter import Node
 
 _QUERY = """
 (function_definition) @function
@@ -28,6 +30,9 @@ _QUERY = """
 """
 
 
+_Found: TypeAlias = "tuple[int, int, str, Node | None]"
+
+
 class Scope(msgspec.Struct, frozen=True):
     """A range in which names can be declared."""
 
@@ -43,9 +48,12 @@ class Scope(msgspec.Struct, frozen=True):
         """The last part of the name of a namespace or type; "" for any other scope."""
         if self.kind not in ("namespace", "type", "enum") or self.node is None:
             return ""
-        name = self.node.child_by_field_name("name")
-        text = (name.text or b"").decode(errors="replace") if name else ""
-        return text.partition("<")[0].rpartition("::")[2].strip()
+        return text_of(self.node.child_by_field_name("name")).partition("<")[0].rpartition("::")[2].strip()
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What it has in common with the same scope of another tree."""
+        return self.kind, self.start
 
     def in_macro(self) -> bool:
         """Whether it is, or lies in, the body of a macro."""
@@ -59,51 +67,69 @@ class Scope(msgspec.Struct, frozen=True):
             scope = scope.outer
 
 
-@cache
-def _query() -> Query:
-    from tree_sitter import Query
+class Reading(msgspec.Struct, frozen=True):
+    """A tree of the file, or of what is left of it once branches are selected."""
 
-    from portlint.source.grammar import language
+    root: Node
+    left_out: list[tuple[int, int]]
+    """the ranges that it does not have, in order"""
 
-    return Query(language("cuda"), _QUERY)
+    def has(self, offset: int) -> bool:
+        """Whether the tree has the code at an offset."""
+        index = bisect_right(self.left_out, offset, key=_start) - 1
+        return index < 0 or offset >= self.left_out[index][1]
 
 
 class Scopes:
-    """The scopes of a file.
+    """The scopes of a file: of the first reading that has an offset.
 
     `bodies` are the ranges of macro bodies, in order; nodes of `macros` outside them are only wrapping.
     """
 
-    def __init__(self, file: Node, macros: Node | None, bodies: list[tuple[int, int]]) -> None:
-        found = list(_captured(file))
-        if macros is not None:
-            found += ((start, end, "macro", None) for start, end in bodies)
-            starts = [start for start, _ in bodies]
-            for start, end, kind, node in _captured(macros):
-                index = bisect_right(starts, start) - 1
-                if index >= 0 and end <= bodies[index][1]:
-                    found.append((start, end, kind, node))
-        found.sort(key=lambda one: (one[0], -one[1], one[2] != "macro"))
-        self._all = [Scope(0, max(file.end_byte, macros.end_byte if macros else 0) + 1, "file", None, None)]
-        innermost = self._all[0]
-        for start, end, kind, node in found:
-            while innermost.outer is not None and innermost.end <= start:
-                innermost = innermost.outer
-            innermost = Scope(start, end, kind, node, innermost)
-            self._all.append(innermost)
-        self._starts = [scope.start for scope in self._all]
+    def __init__(self, readings: list[Reading], macros: Node | None, bodies: list[tuple[int, int]]) -> None:
+        inner = list(_in_bodies(macros, bodies)) if macros is not None else []
+        self._readings = [(one, _nest([*_captured(one.root), *inner])) for one in readings]
 
     def at(self, offset: int) -> Scope:
         """The innermost scope around an offset."""
-        scope = self._all[bisect_right(self._starts, offset) - 1]
+        scopes = next((scopes for reading, scopes in self._readings if reading.has(offset)), self._readings[0][1])
+        scope = scopes[bisect_right(scopes, offset, key=_start_of_scope) - 1]
         while scope.outer is not None and scope.end <= offset:
             scope = scope.outer
         return scope
 
 
-def _captured(root: Node) -> Iterator[tuple[int, int, str, Node | None]]:
-    from tree_sitter import QueryCursor
+def _start(found: tuple[int, int]) -> int:
+    return found[0]
 
-    for kind, nodes in QueryCursor(_query()).captures(root).items():
+
+def _start_of_scope(scope: Scope) -> int:
+    return scope.start
+
+
+def _nest(found: list[_Found]) -> list[Scope]:
+    found.sort(key=lambda one: (one[0], -one[1], one[2] != "macro"))
+    innermost = Scope(0, sys.maxsize, "file", None, None)
+    scopes = [innermost]
+    for start, end, kind, node in found:
+        while innermost.outer is not None and innermost.end <= start:
+            innermost = innermost.outer
+        innermost = Scope(start, end, kind, node, innermost)
+        scopes.append(innermost)
+    return scopes
+
+
+def _in_bodies(macros: Node, bodies: list[tuple[int, int]]) -> Iterator[_Found]:
+    starts = [start for start, _ in bodies]
+    for start, end in bodies:
+        yield start, end, "macro", None
+    for one in _captured(macros):
+        index = bisect_right(starts, one[0]) - 1
+        if index >= 0 and one[1] <= bodies[index][1]:
+            yield one
+
+
+def _captured(root: Node) -> Iterator[_Found]:
+    for kind, nodes in capture(_QUERY, root).items():
         for node in nodes:
             yield node.start_byte, node.end_byte, kind, node

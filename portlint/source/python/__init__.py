@@ -11,7 +11,6 @@ from portlint.source.python.choices import choices, origin, variants
 from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
 from portlint.source.python.guards import Guards
-from portlint.source.python.queries import calls_of
 from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
 
@@ -65,13 +64,16 @@ class PythonAnalysis(Analysis):
 
     def callers(self, function: Node) -> list[Node]:
         """The calls of a function by its bare name, or as a method of `self`, in the same file."""
-        name = function["name"].text
-        plain = (name, f"self.{name}", f"cls.{name}")
-        return [call for call in calls_of(self.source, {name}) if call["function"].text in plain]
+        return self.scopes.callers(function)
 
     def choices(self, node: Node) -> list[Node]:
         """The expressions that a value may come from: elements of a list looped over, arms of a conditional."""
         return choices(self.scopes, node)
+
+    def assigned(self, name: Node) -> Node | None:
+        """The expression that a name was last given before, where that is known."""
+        binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None
+        return binding.value if binding is not None and binding.kind == "assign" else None
 
     def variants(self, string: Node) -> list[str]:
         """The texts that an f-string may be."""

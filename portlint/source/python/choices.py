@@ -17,8 +17,10 @@ _MOST = 64
 
 
 def choices(scopes: Scopes, node: Node, depth: int = _DEPTH) -> list[Node]:
-    """The expressions that a value may come from: the literals of `for w in [4, 8]`, both arms of a conditional, or
-    the expression itself; none where it comes from somewhere else."""
+    """The expressions that a value may come from; none where one of them is not written in the file.
+
+    That is the literals of `for w in [4, 8]`, both arms of a conditional, or the expression itself.
+    """
     if not depth:
         return []
     match node.type:
@@ -64,7 +66,7 @@ def _comprehension(node: Node) -> Binding | None:
 
 
 def variants(scopes: Scopes, string: Node) -> list[str]:
-    """The texts that a string may be, its interpolations replaced by what they may stand for; none if one is unknown."""
+    """The texts that a string may be, interpolations replaced by what they may stand for; none if one is unknown."""
     pieces: list[list[str]] = []
     for child in string.children:
         if child.type == "interpolation":

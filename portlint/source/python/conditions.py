@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
 from portlint.source.python.constants import constant
-from portlint.source.python.queries import launches_of
 
 if TYPE_CHECKING:
     from portlint.source.node import Node
@@ -23,11 +22,17 @@ _DEPTH = 10
 _PROBES = {
     "torch.cuda.get_device_capability": "device.capability",
     "torch.accelerator.is_available": "torch.accelerator.is_available",
+    "torch.distributed.is_nccl_available": "torch.cuda.is_available",
     "typing.TYPE_CHECKING": None,
 }
 """qualified names with a query of another name; None is a test that is always false when the program runs"""
 
-_ATTRIBUTES = {
+_AVAILABLE = Name("torch.cuda.is_available")
+_ONLY_WITH_CUDA = Op("and", (_AVAILABLE, UNANSWERABLE))
+"""false where there is no CUDA device, and open where there is one"""
+_DEVICE_COUNT = Op("if", (_AVAILABLE, UNANSWERABLE, Literal(0)))
+
+_ATTRIBUTES: dict[str, Expression] = {
     "is_cuda": Name("device.is_cuda"),
     "is_mps": Op("==", (Name("device.type"), Literal("mps"))),
     "is_xpu": Op("==", (Name("device.type"), Literal("xpu"))),
@@ -37,6 +42,7 @@ _ATTRIBUTES = {
     "warp_size": Name("warp_size"),
 }
 _DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
+_GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
@@ -83,10 +89,13 @@ def condition(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Expression:
 
 def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
     operands = node.children
-    symbols = [" ".join(raw.type.split()) for raw in node.raw.children if not raw.is_named or raw.type in ("is not", "not in")]
+    signs = [raw.type for raw in node.raw.children if not raw.is_named or raw.type in ("is not", "not in")]
+    symbols = [" ".join(sign.split()) for sign in signs]
     if len(symbols) != len(operands) - 1:
         return UNANSWERABLE
     values = [condition(scopes, operand, depth - 1) for operand in operands]
+    if symbols == ["=="] and Literal("nccl") in values:  # the backend of a process group that is running
+        return _ONLY_WITH_CUDA
     tests: list[Expression] = []
     for symbol, left, right in zip(symbols, values[:-1], values[1:], strict=True):
         if symbol in _COMPARISONS or symbol in ("is", "in"):
@@ -105,6 +114,8 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
     if name in _PROBES:
         query = _PROBES[name]
         return Name(query) if query else Literal(False)
+    if name == "torch.cuda.device_count":
+        return _DEVICE_COUNT
     if name in ("bool", "str") and len(arguments) == 1:
         return condition(scopes, arguments[0], depth - 1)
     if name == "torch.device" and arguments:
@@ -114,6 +125,8 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         if name == "getattr" and isinstance(attribute, str) and attribute in _ATTRIBUTES:
             return _ATTRIBUTES[attribute]
         owner = scopes.qualified(arguments[0])
+        if (name, owner, attribute) == ("hasattr", "torch", "hip"):
+            return Literal(False)  # no build has it
         return Name(f"{name} {owner}.{attribute}") if owner and isinstance(attribute, str) else UNANSWERABLE
     if function.type == "attribute" and function["attribute"].text in ("startswith", "lower", "split"):
         subject = condition(scopes, function["object"], depth - 1)
@@ -123,7 +136,7 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         options = prefixes if isinstance(prefixes, tuple) else (prefixes,)
         tests = tuple(Op("startswith", (subject, Literal(option))) for option in options)
         return UNANSWERABLE if prefixes is None else Op("or", tests)
-    if name == "any" or name == "all":
+    if name in ("any", "all"):
         return UNANSWERABLE
     if function.type == "identifier" and (local := _returned(scopes, function)) is not None:
         return condition(scopes, local, depth - 1)
@@ -157,6 +170,10 @@ def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
         return Name("device.type")
     if node["object"].type == "call" and attribute == "type":
         return condition(scopes, node["object"], depth - 1)
+    if attribute == "backend" and scopes.qualified(node["object"]).endswith(".get_current_target"):
+        return Name("triton.backend")
+    if _GPU_FLAG.match(attribute):
+        return _ONLY_WITH_CUDA
     return Name(node.text) if _is_dotted(node) else UNANSWERABLE
 
 
@@ -174,7 +191,7 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
             return followed
     if _is_device(node):
         return Name("device.type")
-    return Name(name or node.text)
+    return _ONLY_WITH_CUDA if _GPU_FLAG.match(node.text) else Name(name or node.text)
 
 
 def _passed_to_kernel(scopes: Scopes, parameter: Node) -> Node | None:
@@ -182,7 +199,7 @@ def _passed_to_kernel(scopes: Scopes, parameter: Node) -> Node | None:
     function = scopes.function(parameter)
     if function is None or function.parent is None or function.parent.type != "decorated_definition":
         return None
-    passed = [launch.argument(None, parameter.text) for launch in launches_of(scopes.source, function["name"].text)]
+    passed = [launch.argument(None, parameter.text) for launch in scopes.launches(function)]
     first = passed[0] if passed else None
     return first if first is not None and all(one is not None and one.text == first.text for one in passed) else None
 

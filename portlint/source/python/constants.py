@@ -23,13 +23,20 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "/": operator.truediv,
     "//": operator.floordiv,
     "%": operator.mod,
-    "<<": lambda a, b: a << min(b, 64),
+    "<<": lambda a, b: operator.lshift(a, _small(b)),
     ">>": operator.rshift,
     "&": operator.and_,
     "|": operator.or_,
     "^": operator.xor,
-    "**": lambda a, b: a ** min(b, 64),
+    "**": lambda a, b: operator.pow(a, _small(b)),
 }
+
+
+def _small(exponent: Any) -> Any:
+    """An exponent or a shift, unless its result would be too large to compute. Raises OverflowError."""
+    if abs(exponent) > 64:
+        raise OverflowError
+    return exponent
 
 
 def constant(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Value:
@@ -52,7 +59,13 @@ def constant(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Value:
         case "unary_operator":
             value = constant(scopes, node["argument"], depth - 1)
             if isinstance(value, int | float):
-                return -value if node.text.startswith("-") else ~value if node.text.startswith("~") and isinstance(value, int) else value
+                return (
+                    -value
+                    if node.text.startswith("-")
+                    else ~value
+                    if node.text.startswith("~") and isinstance(value, int)
+                    else value
+                )
             return None
         case "binary_operator":
             return _fold(scopes, node, depth)

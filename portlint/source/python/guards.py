@@ -1,7 +1,8 @@
 """The tests that must have gone one way for a Python node to run.
 
-Sources of guards: `if`/`elif`/`else`, conditional expressions, `and`/`or`, comprehension filters, `while`, `assert`, an
-early `return`/`raise`/`continue` before the node, pytest and unittest skip marks on a function, class or module.
+Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
+loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
+marks on a function, class or module; and for a function that the file only calls, that one of the calls can run.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from portlint.condition import Guard, Name
+from portlint.condition import Expression, Guard, Literal, Name, Op
 from portlint.source.node import Node
 from portlint.source.python.conditions import condition
 
 if TYPE_CHECKING:
     from portlint.source.python.scopes import Scopes
 
+_DEPTH = 8
+"""how many functions deep the calls of functions are followed"""
+_MOST_CALLS = 64
+"""a function that is called more often is taken to be called from anywhere"""
 _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
 _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
@@ -28,6 +33,8 @@ class Guards:
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
         self._blocks: dict[int, list[tuple[int, Guard]]] = {}
+        self._calls: dict[int, Guard | None] = {}
+        self._following = 0
         self._module_marks: tuple[Guard, ...] | None = None
 
     def of(self, node: Node) -> tuple[Guard, ...]:
@@ -62,6 +69,16 @@ class Guards:
                     for clause in parent.children:
                         if clause.type == "if_clause" and clause.children:
                             yield self._guard(clause.children[0], True)
+                        elif clause.type == "for_in_clause":
+                            yield from self._loop(clause)
+            case "for_statement":
+                if child == parent["body"]:
+                    yield from self._loop(parent)
+            case "case_clause":
+                yield from self._case(parent, child)
+            case "function_definition":
+                if child == parent["body"] and (guard := self._called(parent)) is not None:
+                    yield guard
             case "block" | "module":
                 yield from (guard for end, guard in reversed(self._passed(parent)) if end <= child.start)
             case "decorated_definition":
@@ -69,6 +86,63 @@ class Guards:
                     for decorator in parent.children:
                         if decorator.type == "decorator":
                             yield from self._mark(decorator.children[0])
+
+    def _loop(self, loop: Node) -> Iterator[Guard]:
+        """The body of `for i in range(count)` runs only if the count is not zero."""
+        over = loop["right"]
+        if over.type == "call" and over.name == "range" and len(over.arguments) == 1:
+            yield self._guard(over.arguments[0], True)
+
+    def _case(self, clause: Node, child: Node) -> Iterator[Guard]:
+        """`case "cuda": x`: that the subject is one of these literals, and none of those in the cases above."""
+        if child != clause["consequence"]:
+            return
+        statement = next(clause.ancestors("match_statement"))
+        for other in statement["body"].children:
+            if other.type == "case_clause" and other.start <= clause.start:
+                test = self._pattern(statement, other)
+                own = other == clause
+                if test is not None and (own or other.get("guard") is None):
+                    yield Guard(test, own, f"case {other.children[0].text}", other.line)
+        guard = clause.get("guard")
+        if guard is not None and guard.children:
+            yield self._guard(guard.children[0], True)
+
+    def _pattern(self, statement: Node, clause: Node) -> Expression | None:
+        """The test of a `case` that is made of literals only."""
+        patterns = [child for child in clause.children if child.type == "case_pattern"]
+        if len(patterns) != 1 or not patterns[0].children:
+            return None
+        pattern = patterns[0].children[0]
+        options = [one.constant for one in (pattern.children if pattern.type == "union_pattern" else [pattern])]
+        if not options or any(option is None for option in options):
+            return None
+        subject = condition(self.scopes, statement["subject"])
+        return Op("or", tuple(Op("==", (subject, Literal(option))) for option in options))
+
+    def _called(self, function: Node) -> Guard | None:
+        """That one of the calls of a function can run, where calls are all that the file does with it."""
+        if function.start not in self._calls:
+            self._calls[function.start] = None  # a function that calls itself adds nothing
+            self._calls[function.start] = self._any_call(function)
+        return self._calls[function.start]
+
+    def _any_call(self, function: Node) -> Guard | None:
+        name, owner = function["name"].text, function.parent
+        method = owner is not None and owner.parent is not None and owner.parent.type == "class_definition"
+        decorated = owner is not None and owner.type == "decorated_definition"
+        if decorated or name.startswith("__") or (method and not name.startswith("_")) or self._following >= _DEPTH:
+            return None
+        calls = self.scopes.callers(function)
+        if not 0 < len(calls) <= _MOST_CALLS or len(calls) != len(self.scopes.uses(name)):
+            return None
+        self._following += 1
+        ways = [self.of(call) for call in calls]
+        self._following -= 1
+        if not all(ways):
+            return None
+        held = tuple(Op("and", tuple(_held(guard) for guard in guards)) for guards in ways)
+        return Guard(Op("or", held), True, f"calls of {name}", function.line)
 
     def _branch(self, statement: Node, child: Node) -> Iterator[Guard]:
         """`if a: x elif b: y else: z`: the branch's own test, and that all earlier ones failed."""
@@ -135,7 +209,7 @@ class Guards:
                 yield self._guard(test, last == "skipUnless")
             return
         words = set(last.lower().split("_"))
-        if words & _GPU_WORDS and words & _REQUIRING_WORDS:
+        if words & _GPU_WORDS and (words & _REQUIRING_WORDS or name.startswith("pytest.mark.")):
             yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
 
     def _marks_of_module(self) -> tuple[Guard, ...]:
@@ -147,3 +221,8 @@ class Guards:
                     marks.extend(self._mark(call))
             self._module_marks = tuple(marks)
         return self._module_marks
+
+
+def _held(guard: Guard) -> Expression:
+    """A guard as a plain condition."""
+    return guard.condition if guard.expected else Op("not", (guard.condition,))

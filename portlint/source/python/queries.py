@@ -30,11 +30,6 @@ def calls_of(source: Source, names: Iterable[str]) -> list[Node]:
     )
 
 
-def launches_of(source: Source, kernel: str) -> list[Node]:
-    """The launches `kernel[grid](...)` of a Triton kernel."""
-    return _captured(source, f'((call function: (subscript value: (identifier) @_name)) @call (#eq? @_name "{kernel}"))')
-
-
 def _captured(source: Source, query: str) -> list[Node]:
     from tree_sitter import QueryCursor
 

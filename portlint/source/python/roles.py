@@ -1,10 +1,11 @@
 """Roles of Python nodes: what a value is, and in what kind of code a node stands.
 
 Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host),
-"scalar" (a Python number or text), and dtypes by name ("float64").
+"scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
-when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop only),
-"guarded-import" (a failed import is caught).
+when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
+only), "guarded-import" (a failed import is caught, or the package was looked for before), "guarded-call" (a failed call
+or attribute is caught).
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from portlint.condition import names
+from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from portlint.condition import Value
     from portlint.source.node import Node
     from portlint.source.python.scopes import Scopes
 
@@ -29,11 +33,12 @@ _TRACERS = frozenset(
 _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
 _STEP_CALLS = frozenset(("backward", "step", "zero_grad", "mark_step", "optimizer_step"))
-_CATCHING = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException", "OSError", "RuntimeError"))
+_ALL = ("Exception", "BaseException")
+_OF_IMPORTS = frozenset((*_ALL, "ImportError", "ModuleNotFoundError"))
+_OF_CALLS = frozenset((*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError"))
+"""what is raised without the device: by torch.cuda RuntimeError or AssertionError, by None and modules the others"""
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
-_DTYPE_ROLES = frozenset(
-    "float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split()
-)
+_DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
 
 
 class Roles:
@@ -52,6 +57,8 @@ class Roles:
                 return self.values.of(node).kind == role
             case "scalar":
                 return self.values.of(node).kind in ("number", "text", "list")
+            case "object":
+                return self.values.of(node).kind == "object"
             case "on-host":
                 return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
             case "on-device":
@@ -69,15 +76,19 @@ class Roles:
             case "occasional":
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
-                return self._is_caught(node)
+                return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
+            case "guarded-call":
+                return self._is_caught(node, _OF_CALLS)
         raise ValueError(f"no such role in Python: {role}")
 
     def _inside(self, node: Node, marks: frozenset[str]) -> bool:
         return any(self._is_marked(function, marks) for function in node.ancestors("function_definition"))
 
     def _is_marked(self, function: Node, marks: frozenset[str]) -> bool:
-        """Whether a function is decorated with one of the marks, alone, called, or through functools.partial; or
-        passed to one by name in the same file."""
+        """Whether a function is decorated with one of the marks, or passed to one by name in the same file.
+
+        A decorator may be the mark alone, a call of it, or functools.partial of it.
+        """
         parent = function.parent
         if parent is not None and parent.type == "decorated_definition":
             for decorator in parent.children:
@@ -86,15 +97,13 @@ class Roles:
                 expression = decorator.children[0]
                 if expression.name in marks:
                     return True
-                if expression.type == "call" and expression.name.endswith("partial") and expression.arguments:
-                    if expression.arguments[0].name in marks:
-                        return True
+                through_partial = expression.type == "call" and expression.name.endswith("partial")
+                if through_partial and expression.arguments and expression.arguments[0].name in marks:
+                    return True
         return function["name"].text in self._passed_to_tracers() and marks is not _KERNEL_MARKS
 
     def _passed_to_tracers(self) -> frozenset[str]:
         if self._passed is None:
-            from portlint.source.python.queries import calls_of
-
             self._passed = frozenset(
                 call.arguments[0].text
                 for call in calls_of(self.scopes.source, {name.rpartition(".")[2] for name in _COMPILERS})
@@ -115,8 +124,6 @@ class Roles:
 
     def _called_at_import(self) -> frozenset[str]:
         if self._called is None:
-            from portlint.source.python.queries import every_call
-
             self._called = frozenset(
                 call["function"].text
                 for call in every_call(self.scopes.source)
@@ -129,23 +136,62 @@ class Roles:
 
     _called: frozenset[str] | None = None
 
-    def _is_caught(self, node: Node) -> bool:
-        """Whether an exception raised here is caught by a `try` around it, in its body."""
+    def _is_caught(self, node: Node, exceptions: frozenset[str]) -> bool:
+        """Whether one of these exceptions, raised here, is caught by a `try` around it and not raised again."""
         child = node
         for parent in node.ancestors():
-            if parent.type == "try_statement" and child == parent["body"]:
-                for clause in parent.children:
-                    if clause.type != "except_clause":
-                        continue
-                    caught = " ".join(one.text for one in clause.children if one.type != "block")
-                    if not caught or any(name in caught for name in _CATCHING):
-                        return True
-            if parent.type == "with_statement" and "suppress" in parent.text[:200]:
-                return True
             if parent.type == "function_definition":
                 return False
+            if _is_safe_in(parent, child, exceptions):
+                return True
             child = parent
         return False
+
+    def _is_looked_for(self, statement: Node) -> bool:
+        """Whether a test of its package, or `pytest.importorskip`, has let an import run.
+
+        A test of the package asks `find_spec("triton")`, or has its name: `is_triton_available()`, `HAS_TRITON`.
+        """
+        package = _package(statement)
+        if not package:
+            return False
+        for guard in statement.guards:
+            if "importlib.util.find_spec" in names(guard.condition) or package in guard.text.lower():
+                return True
+        earlier = [use for use in self.scopes.uses("importorskip") if use.start < statement.start]
+        skips = [call for use in earlier for call in use.ancestors("call") if call.arguments]
+        return any(_first_part(call.arguments[0].constant) == package for call in skips)
+
+
+def _package(statement: Node) -> str:
+    """The package that an import statement loads."""
+    module = statement.get("module_name") or next(iter(statement.children), None)
+    if module is None:
+        return ""
+    return _first_part((module.get("name") or module).text)
+
+
+def _first_part(module: Value) -> str:
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+def _is_safe_in(parent: Node, child: Node, exceptions: frozenset[str]) -> bool:
+    """Whether a `try`, or a `with suppress(...)`, catches one of these exceptions where `child` raises it."""
+    if parent.type == "try_statement" and child == parent["body"]:
+        return any(_catches(clause, exceptions) for clause in parent.children if clause.type == "except_clause")
+    return parent.type == "with_statement" and any(
+        call.name == "contextlib.suppress" and any(one.text in exceptions for one in call.arguments)
+        for call in parent.children[0].walk("call")
+    )
+
+
+def _catches(clause: Node, exceptions: frozenset[str]) -> bool:
+    """Whether an `except` clause catches one of these exceptions for good."""
+    caught = [one for one in clause.children if one.type != "block"]
+    body = next((one for one in clause.children if one.type == "block"), None)
+    raises_again = body is not None and bool(body.children) and body.children[-1].type == "raise_statement"
+    named = not caught or any(one.text in exceptions for each in caught for one in each.walk("identifier"))
+    return named and not raises_again
 
 
 def _tests_in_loop(node: Node) -> Iterator[Node]:

@@ -6,10 +6,12 @@ source order: a use refers to the last binding before it, or to the only one the
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -24,7 +26,10 @@ _SCOPES = ("function_definition", "lambda", "class_definition", "module")
 _DEPTH = 12
 """how far a name is followed through other names"""
 
-_BUILTINS = frozenset("bool float int str len print open sum min max any all range list tuple dict set getattr".split())
+_WORD = re.compile(rb"(?:[^\W\d]|[\x80-\xff])(?:\w|[\x80-\xff])*")
+_BUILTINS = frozenset(
+    "bool float int str len print open sum min max any all range list tuple dict set getattr hasattr".split()
+)
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -33,10 +38,15 @@ class Binding(msgspec.Struct, frozen=True):
     kind: str
     """assign | item (element `index` of the value) | loop | parameter | with | function | class | import | augmented"""
     start: int
+    """byte offset from which it holds: after the value, so that `x = x + 1` reads the x before"""
     value: Node | None = None
     """the expression bound; for a parameter its default, for a function or class its definition"""
     index: int = 0
     annotation: str = ""
+
+
+Bind: TypeAlias = Callable[[str, Binding, int], None]
+"""notes a binding of a name in a scope"""
 
 
 class Scopes:
@@ -82,6 +92,44 @@ class Scopes:
         """The binding of a name that is bound exactly once in its scope."""
         found = self.bindings(name, at)
         return found[0] if len(found) == 1 else None
+
+    def uses(self, name: str) -> list[Node]:
+        """Every use of a name, as an identifier or as an attribute; not as that of a definition or a keyword."""
+        root = self.source.tree.root_node
+        spans = self._words.get(name.encode(), ())
+        found = [root.descendant_for_byte_range(start, start + len(name.encode())) for start in spans]
+        nodes = [Node(self.source, raw) for raw in found if raw is not None and raw.type == "identifier"]
+        return [one for one in nodes if one.parent is None or one.parent.get("name") != one]
+
+    @cached_property
+    def _words(self) -> dict[bytes, list[int]]:
+        """Where each word of the text stands."""
+        table: dict[bytes, list[int]] = defaultdict(list)
+        for word in _WORD.finditer(self.source.text):
+            table[word[0]].append(word.start())
+        return table
+
+    def callers(self, function: Node) -> list[Node]:
+        """The calls of a function by its bare name, or as a method of `self` or `cls`."""
+        found: list[Node] = []
+        for use in self.uses(function["name"].text):
+            called, parent = use, use.parent
+            if parent is not None and parent.type == "attribute" and parent["object"].text in ("self", "cls"):
+                called, parent = parent, parent.parent
+            if parent is not None and parent.type == "call" and parent["function"] == called:
+                found.append(parent)
+        return found
+
+    def launches(self, kernel: Node) -> list[Node]:
+        """The launches `kernel[grid](...)` of a Triton kernel."""
+        found: list[Node] = []
+        for use in self.uses(kernel["name"].text):
+            at = use.parent
+            if at is not None and at.type == "subscript" and at["value"] == use:
+                call = at.parent
+                if call is not None and call.type == "call" and call["function"] == at:
+                    found.append(call)
+        return found
 
     def around(self, node: Node) -> list[Node]:
         """The scopes around a node, the nearest first, the module last."""
@@ -147,10 +195,9 @@ def _gather(source: Source) -> tuple[dict[str, str], dict[str, dict[int, list[Bi
                         bind(root, Binding("import", raw.start_byte), scope)
             case "import_from_statement":
                 module = node["module_name"].text
-                for child in raw.children_by_field_name("name"):
-                    one = Node(source, child)
-                    imported = one["name"].text if child.type == "aliased_import" else one.text
-                    local = one["alias"].text if child.type == "aliased_import" else one.text
+                for one in (Node(source, child) for child in raw.children_by_field_name("name")):
+                    imported = one["name"].text if one.type == "aliased_import" else one.text
+                    local = one["alias"].text if one.type == "aliased_import" else one.text
                     imports[local] = f"{module}.{imported}"
                     bind(local, Binding("import", raw.start_byte), scope)
             case "function_definition" | "class_definition":
@@ -167,17 +214,22 @@ def _gather(source: Source) -> tuple[dict[str, str], dict[str, dict[int, list[Bi
                 left, right = node.get("left") or node.get("name"), node.get("right") or node.get("value")
                 annotation = node.get("type")
                 if left is not None:
-                    _bind_target(left, right, raw.start_byte, scope, bind, annotation.text if annotation else "")
+                    _bind_target(
+                        left, right, raw.end_byte, scope, bind, annotation=annotation.text if annotation else ""
+                    )
             case "augmented_assignment":
                 if node["left"].type == "identifier":
-                    bind(node["left"].text, Binding("augmented", raw.start_byte, node["right"]), scope)
+                    bind(node["left"].text, Binding("augmented", raw.end_byte, node["right"]), scope)
             case "for_statement" | "for_in_clause":
                 for name in _identifiers(node["left"]):
-                    bind(name.text, Binding("loop", raw.start_byte, node["right"]), scope)
+                    bind(name.text, Binding("loop", node["right"].end, node["right"]), scope)
             case "as_pattern":
                 alias = node.get("alias")
                 if alias is not None and node.children:
                     bind(alias.text, Binding("with", raw.start_byte, node.children[0]), scope)
+    for scoped in table.values():
+        for bindings in scoped.values():
+            bindings.sort(key=lambda one: one.start)
     return imports, table
 
 
@@ -195,7 +247,9 @@ def _statements(root: tree_sitter.Node) -> list[tree_sitter.Node]:
 
     global _binder_query  # noqa: PLW0603  (compiled once per process)
     if _binder_query is None:
-        _binder_query = Query(language("python"), "[" + " ".join(f"({kind})" for kind in sorted(_BINDERS)) + "] @binder")
+        _binder_query = Query(
+            language("python"), "[" + " ".join(f"({kind})" for kind in sorted(_BINDERS)) + "] @binder"
+        )
     found = QueryCursor(_binder_query).captures(root).get("binder", [])
     return sorted(found, key=lambda raw: (raw.start_byte, -raw.end_byte))
 
@@ -204,10 +258,10 @@ _binder_query: tree_sitter.Query | None = None
 
 
 def _identifiers(pattern: Node) -> list[Node]:
-    return [pattern] if pattern.type == "identifier" else [one for one in pattern.walk("identifier")]
+    return [pattern] if pattern.type == "identifier" else list(pattern.walk("identifier"))
 
 
-def _bind_target(left: Node, right: Node | None, start: int, scope: int, bind, annotation: str = "") -> None:  # type: ignore[no-untyped-def]
+def _bind_target(left: Node, right: Node | None, start: int, scope: int, bind: Bind, *, annotation: str) -> None:
     if left.type == "identifier":
         bind(left.text, Binding("assign", start, right, annotation=annotation), scope)
     elif left.type in ("pattern_list", "tuple_pattern", "list_pattern"):
@@ -221,7 +275,7 @@ def _bind_target(left: Node, right: Node | None, start: int, scope: int, bind, a
                 bind(child.text, Binding("item", start, right, index), scope)
 
 
-def _bind_parameters(definition: Node, scope: int, bind) -> None:  # type: ignore[no-untyped-def]
+def _bind_parameters(definition: Node, scope: int, bind: Bind) -> None:
     parameters = definition.get("parameters")
     for child in parameters.children if parameters is not None else []:
         name = child if child.type == "identifier" else child.get("name")

@@ -6,6 +6,7 @@ A small abstract interpreter over single assignments. It says nothing rather tha
 from __future__ import annotations
 
 import re
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,7 +24,7 @@ class Abstract(msgspec.Struct, frozen=True):
     """A value as far as it is known."""
 
     kind: str = ""
-    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | other | "" for unknown"""
+    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | other | "" for unknown"""
     dtype: str = ""
     """float64, float32, bfloat16, int64, ... or "" """
     place: str = ""
@@ -59,7 +60,14 @@ _TORCH_CREATORS = frozenset(
     "zeros ones empty full rand randn arange linspace logspace eye tensor as_tensor scalar_tensor randperm randint"
     " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar".split()
 )
-_MASKS = frozenset(("==", "!=", "<", "<=", ">", ">=", "not in", "in"))
+_INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
+"""operations whose result is int64 whatever they are given"""
+_TESTS = frozenset(
+    "isnan isinf isfinite isclose isin eq ne lt le gt ge logical_and logical_or logical_not any all".split()
+)
+"""operations whose result is bool"""
+_COUNTS = frozenset("sum cumsum prod cumprod".split())
+"""operations that make int64 of booleans"""
 _HOST_METHODS = frozenset(("numpy", "tolist", "item"))
 _TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
 _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
@@ -138,7 +146,9 @@ class Values:
                 return promote(self.of(node["left"], depth - 1), self.of(node["right"], depth - 1))
             case "comparison_operator" if len(node.children) == 2:
                 both = promote(*(self.of(child, depth - 1) for child in node.children))
-                return Abstract(both.kind, "bool", both.place) if both.kind in ("tensor", "array", "traced") else NOTHING
+                return (
+                    Abstract(both.kind, "bool", both.place) if both.kind in ("tensor", "array", "traced") else NOTHING
+                )
             case "conditional_expression" if len(node.children) == 3:
                 body, other = self.of(node.children[0], depth - 1), self.of(node.children[2], depth - 1)
                 return body if body == other else Abstract(body.kind if body.kind == other.kind else "")
@@ -200,7 +210,14 @@ class Values:
             return Abstract("number")
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
-        return NOTHING
+        return self._instance(function)
+
+    def _instance(self, function: Node) -> Abstract:
+        """What calling a class of this file makes; nothing is known of subclasses of classes from elsewhere."""
+        binding = self.scopes.only(function.text, function) if function.type == "identifier" else None
+        if binding is None or binding.kind != "class" or binding.value is None:
+            return NOTHING
+        return NOTHING if binding.value.get("superclasses") is not None else Abstract("object")
 
     def _numpy(self, node: Node, name: str, depth: int) -> Abstract:
         explicit = self.dtype(node.argument(None, "dtype"))
@@ -210,7 +227,9 @@ class Values:
             return Abstract("array", "float64", "host")
         if name in ("array", "asarray", "stack", "concatenate") and node.arguments:
             first = node.arguments[0]
-            return Abstract("array", "float64" if self._holds_floats(first) else self.of(first, depth - 1).dtype, "host")
+            elements = first.children if first.type in ("list", "tuple") else []
+            dtype = reduce(promote, (self.of(one, depth - 1) for one in elements), self.of(first, depth - 1)).dtype
+            return Abstract("array", "float64" if self._holds_floats(first) else dtype, "host")
         if name in ("float64", "double"):
             return Abstract("array", "float64", "host")
         for argument in node.arguments:
@@ -244,12 +263,12 @@ class Values:
         merged = tensors[0] if tensors else Abstract("tensor")
         for one in tensors[1:]:
             merged = promote(merged, one)
-        return Abstract("tensor", dtype or merged.dtype, merged.place)
+        return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place)
 
     def _method(self, node: Node, method: str, owner: Abstract) -> Abstract:
         if method in _HOST_METHODS:
             return Abstract("number" if method == "item" else "array", owner.dtype, "host")
-        if owner.kind in ("number", "text", "list"):
+        if owner.kind in ("number", "text", "list", "object"):
             return NOTHING
         if method == "astype":
             return Abstract(owner.kind or "array", self.dtype(node.argument(0, "dtype")), owner.place)
@@ -263,7 +282,9 @@ class Values:
             return self._moved(node, owner)
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
             return Abstract("number")
-        return owner if owner.kind in ("tensor", "array", "traced") else NOTHING
+        if owner.kind not in ("tensor", "array", "traced"):
+            return NOTHING
+        return Abstract(owner.kind, _result(method, owner.dtype), owner.place)
 
     def _moved(self, node: Node, owner: Abstract) -> Abstract:
         """`x.to(...)`: a dtype, a device, another tensor, or both."""
@@ -280,6 +301,14 @@ class Values:
             else:
                 dtype = ""
         return Abstract(owner.kind or "tensor", dtype, place)
+
+
+def _result(operation: str, dtype: str) -> str:
+    """The dtype of an operation's result, for an input of a dtype."""
+    if operation in _TESTS:
+        return "bool"
+    counts = operation in _COUNTS and dtype == "bool"
+    return "int64" if counts or operation in _INDICES else dtype
 
 
 def _names_dtype(node: Node) -> bool:
@@ -301,8 +330,11 @@ def _annotated(annotation: str) -> Abstract:
 
 
 def promote(left: Abstract, right: Abstract) -> Abstract:
-    """The result of arithmetic between two values: a tensor wins over an array, an array over a number; a Python
-    number leaves the dtype alone; the wider dtype wins where both are known."""
+    """The result of arithmetic between two values.
+
+    A tensor wins over an array, an array over a number; a Python number leaves the dtype alone; the wider dtype wins
+    where both are known.
+    """
     for kind in ("tensor", "traced", "array"):
         sides = [side for side in (left, right) if side.kind == kind]
         if not sides:

@@ -1,0 +1,159 @@
+"""What a file learns from the headers of its own tree: macros, and shims for builtins that a platform lacks.
+
+Only quoted includes are followed, to files next to the including one or below an `include`-like root that the same tree
+has; system headers say nothing. A header's macros hold under the conditions around its `#include`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portlint.condition import Literal, Name, Op
+from portlint.source.cxx.conditions import fits
+from portlint.source.cxx.lexer import mask
+from portlint.source.cxx.preprocessor import Preprocessor
+
+if TYPE_CHECKING:
+    from portlint.condition import Expression, Guard
+
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]{1,200})"', re.MULTILINE)
+_CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
+_OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
+_DEEPEST = 6
+_MOST_HEADERS = 60
+"""of one file; a tree with more than that is not read to its end"""
+_LARGEST_HEADER = 1 << 20
+_ROOTS = ("", "include", "csrc", "src")
+"""folders above the including file in which a quoted path is looked for as well"""
+_LEVELS_UP = 6
+
+
+class Header(msgspec.Struct, frozen=True):
+    """A header that a file includes, directly or through others."""
+
+    path: str
+    guards: tuple[Guard, ...]
+    """the conditions under which it is included"""
+    preprocessor: Preprocessor
+    constants: frozenset[str]
+    """names that it gives a constant value"""
+
+
+class Includes:
+    """The headers that one file of a tree includes, and what they say of names that the file does not define."""
+
+    def __init__(self, file: str, text: bytes, preprocessor: Preprocessor) -> None:
+        self.headers = headers_of(file, text, preprocessor)
+        self._resolved: dict[Expression, Expression] = {}
+
+    def defines(self, name: str) -> bool:
+        """Whether some header gives a name a meaning: a macro or a constant."""
+        return any(name in header.preprocessor.macros or name in header.constants for header in self.headers)
+
+    def resolve(self, guard: Guard) -> Guard:
+        """A guard with the macros of headers replaced by what they are defined as, and under which conditions."""
+        if not self.headers:
+            return guard
+        if guard.condition not in self._resolved:
+            self._resolved[guard.condition] = self._expand(guard.condition, _DEEPEST)
+        return msgspec.structs.replace(guard, condition=self._resolved[guard.condition])
+
+    def _expand(self, expression: Expression, depth: int) -> Expression:
+        if not depth or isinstance(expression, Literal):
+            return expression
+        if isinstance(expression, Name):
+            return self._value(expression, depth)
+        if expression.operator == "defined":
+            return self._defined(expression, depth)
+        return Op(expression.operator, tuple(self._expand(one, depth) for one in expression.operands))
+
+    def _defined(self, test: Op, depth: int) -> Expression:
+        name = test.operands[0]
+        assert isinstance(name, Name)
+        defining = self._defining(name.text)
+        if not defining:
+            return test
+        tests = (Op("and", (*_held(one), one.preprocessor.defined(name.text))) for one in defining)
+        return self._expand_within_limits(Op("or", tuple(tests)), test, depth)
+
+    def _value(self, name: Name, depth: int) -> Expression:
+        value: Expression = Literal(0)
+        for header in reversed(self._defining(name.text)):
+            held = Op("and", (*_held(header), header.preprocessor.defined(name.text)))
+            value = Op("if", (held, header.preprocessor.value(name.text), value))
+        return name if value == Literal(0) else self._expand_within_limits(value, name, depth)
+
+    def _expand_within_limits(self, expression: Expression, otherwise: Expression, depth: int) -> Expression:
+        """The expression with its own names resolved; the original where that grows out of hand."""
+        expanded = self._expand(expression, depth - 1) if fits(expression) else otherwise
+        return expanded if fits(expanded) else otherwise
+
+    def _defining(self, name: str) -> list[Header]:
+        """The headers that define a macro; what compilers and builds define is theirs, whatever a header says."""
+        if name.startswith("__") or name in _OF_THE_BUILD:
+            return []
+        return [header for header in self.headers if name in header.preprocessor.macros]
+
+
+def _held(header: Header) -> tuple[Expression, ...]:
+    return tuple(one.condition if one.expected else Op("not", (one.condition,)) for one in header.guards)
+
+
+def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Header]:
+    """The headers that a file of the tree includes, nearest first."""
+    found: dict[str, Header] = {}
+    waiting = [(path, text, preprocessor, (), 0)]
+    while waiting and len(found) < _MOST_HEADERS:
+        includer, body, directives, outer, depth = waiting.pop(0)
+        for match in _INCLUDE.finditer(body):
+            header = _resolve(includer, os.fsdecode(match[1]))
+            if header is None or header in found or header == path or depth >= _DEEPEST:
+                continue
+            parts = _read(header)
+            if parts is None:
+                continue
+            inner, own, constants = parts
+            guards = (*outer, *directives.guards_at(match.start()))
+            found[header] = Header(header, guards, own, constants)
+            waiting.append((header, inner, own, guards, depth + 1))
+    return list(found.values())
+
+
+@cache
+def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST_HEADER + 1)
+    except OSError:
+        return None
+    if len(text) > _LARGEST_HEADER or b"\0" in text:
+        return None
+    masked = mask(text)
+    return text, Preprocessor(masked), constants_of(masked)
+
+
+def constants_of(masked: bytes) -> frozenset[str]:
+    """The names that code declares as constants with a value, wherever they stand."""
+    return frozenset(name.decode() for name in _CONSTANT.findall(masked))
+
+
+@cache
+def _resolve(includer: str, name: str) -> str | None:
+    """The file that a quoted include means: next to the including file, or below a root above it."""
+    if os.path.isabs(name):
+        return None
+    folder, here = os.path.dirname(includer), os.getcwd() + os.sep
+    for _ in range(_LEVELS_UP):
+        for root in _ROOTS:
+            candidate = os.path.normpath(os.path.join(folder, root, name))
+            if includer.startswith(here) and not candidate.startswith(here):
+                continue  # a scan reads nothing outside the folder that it is run in
+            if os.path.isfile(candidate) and not os.path.islink(candidate):
+                return candidate
+        folder = os.path.dirname(folder)
+    return None

@@ -1,0 +1,122 @@
+"""How code uses its warp: over its real width, or in groups of 32 lanes that it lays out itself.
+
+Shuffles up, down and across by less than 32 lanes stay within a group of 32 on any hardware; votes, ballots, broadcasts
+and everything that mentions `warpSize` do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from portlint.source.node import Node
+
+if TYPE_CHECKING:
+    from portlint.source.cxx.services import CxxServices
+
+GROUP = 32
+
+_SHUFFLE = re.compile(r"\w*(shfl|shuffle)\w*", re.IGNORECASE)
+_WIDTH_POSITIONS = {
+    **dict.fromkeys(("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"), 3),
+    **dict.fromkeys(("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor"), 2),
+}
+"""builtin -> the position of its optional width"""
+
+_OVER_THE_WARP = re.compile(r"__(any|all|ballot|activemask|match_any|match_all|reduce_\w+)(_sync)?$")
+_HARDWARE_LANE = re.compile(r"\bwarpSize\b|\b__lane_id\b|%laneid|\bmbcnt\b")
+_SPLITS = {"%": GROUP, "&": GROUP - 1, "/": GROUP, ">>": 5}
+
+
+class Warps:
+    """The warp-level habits of one file."""
+
+    def __init__(self, analysis: CxxServices) -> None:
+        self.analysis = analysis
+
+    def uses_whole_warp(self, function: Node) -> bool:
+        """Whether a function does something whose result depends on how many lanes a warp really has."""
+        if self._asks_for_width(function):
+            return True
+        return any(self._covers_warp(call) for call in function.walk("call_expression"))
+
+    def works_in_groups(self, function: Node) -> bool:
+        """Whether a function splits its threads into groups of 32 by literals and never asks for the real width."""
+        if self._asks_for_width(function):
+            return False
+        return any(self._splits(one) for one in function.walk("binary_expression"))
+
+    def is_shuffle(self, call: Node) -> bool:
+        """Whether a call is a shuffle: a builtin, or a wrapper by its name."""
+        return _SHUFFLE.fullmatch(call.name.rpartition("::")[2]) is not None
+
+    def has_group_width(self, call: Node) -> bool:
+        """Whether a shuffle states a width of 32 lanes, itself or in the macro that it goes through."""
+        return any(self._states_width(one) for one in self._builtins(call))
+
+    def is_hardware_lane(self, node: Node) -> bool:
+        """Whether a lane number comes from the hardware's width, and so may reach 63."""
+        if not node.role("lane-id"):
+            return False
+        return any(_HARDWARE_LANE.search(one.text) for one in (node, *node.choices))
+
+    def is_bounded(self, index: Node) -> bool:
+        """Whether a test around an index says that it is less than something."""
+        for parent in index.ancestors("conditional_expression", "if_statement", "binary_expression"):
+            test = parent.get("condition") if parent.type != "binary_expression" else parent.get("left")
+            if test is not None and test.end <= index.start and _compares(test, index.text):
+                return True
+        return False
+
+    def is_in_first_group(self, node: Node) -> bool:
+        """Whether a node runs in the first 32 threads only: `if (threadIdx.x < 32)`."""
+        for statement in node.ancestors("if_statement"):
+            test = statement["condition"]
+            for one in test.walk("binary_expression"):
+                if one["operator"].text in ("<", "<=") and one["right"].constant in (GROUP, GROUP - 1):
+                    if one["left"].role("thread-index"):
+                        return True
+        return False
+
+    def _asks_for_width(self, function: Node) -> bool:
+        asks = any(one.text == "warpSize" for one in function.walk("identifier"))
+        return asks and not self.analysis.defines("warpSize")
+
+    def _covers_warp(self, call: Node) -> bool:
+        name = call.name.rpartition("::")[2]
+        if name in ("__shfl", "__shfl_sync"):
+            return not self._states_width(call)
+        return _OVER_THE_WARP.match(name) is not None
+
+    def _states_width(self, call: Node) -> bool:
+        """Whether a call names a width of its own: 32, or a constant of the project's, but not the hardware's."""
+        given = call.arguments
+        position = _WIDTH_POSITIONS.get(call.name)
+        if position is None:  # a wrapper: `SHFL_XOR(value, mask, 32)`
+            return len(given) > 2 and given[-1].constant == GROUP
+        width = given[position] if position < len(given) else None
+        if width is None or "warpSize" in width.text:
+            return False
+        return width.constant in (GROUP, None)
+
+    def _builtins(self, call: Node) -> Iterator[Node]:
+        """The shuffles that a call stands for: itself, or those in the bodies of the macro that it names."""
+        bodies = self.analysis.bodies_of_macro(call.name)
+        if not bodies:
+            yield call
+        for body in bodies:
+            yield from (one for one in body.walk("call_expression") if self.is_shuffle(one))
+
+    def _splits(self, expression: Node) -> bool:
+        operator, left, right = expression.get("operator"), expression.get("left"), expression.get("right")
+        if operator is None or left is None or right is None or operator.text not in _SPLITS:
+            return False
+        return right.constant == _SPLITS[operator.text] and left.role("thread-index")
+
+
+def _compares(test: Node, name: str) -> bool:
+    return any(
+        one.get("operator") is not None and one["operator"].text in ("<", "<=") and one["left"].text == name
+        for one in test.walk("binary_expression")
+    )

@@ -1,0 +1,219 @@
+"""What guards of Python code come to on a target, and what names refer to."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from portlint.condition import UNKNOWN, is_live
+from portlint.source import Source
+from portlint.source.node import Node
+from portlint.target import load
+
+HEADER = "import torch\nimport sys\n"
+
+
+def source(code: str) -> Source:
+    return Source("code.py", textwrap.dedent(code).encode(), "python")
+
+
+def here(code: str) -> Node:
+    """The call `here()` in a piece of code."""
+    root = source(code).root
+    return next(call for call in root.walk("call") if call["function"].text == "here")
+
+
+def live(code: str, target: str) -> bool | None:
+    """Whether `here()` can run on a target; None if that is not known."""
+    outcome = is_live(here(HEADER + textwrap.dedent(code)).guards, load(target).queries())
+    return None if outcome is UNKNOWN else bool(outcome)
+
+
+def lives_on(code: str, *targets: str) -> dict[str, bool | None]:
+    return {target: live(code, target) for target in targets}
+
+
+AVAILABLE = {"hopper": True, "cdna3": True, "mps": False, "tpu-v6e": False, "cpu": False}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if torch.cuda.is_available(): here()",
+        "if not torch.cuda.is_available(): pass\nelse: here()",
+        "torch.cuda.is_available() and here()",
+        "not torch.cuda.is_available() or here()",
+        "x = here() if torch.cuda.is_available() else 0",
+        "assert torch.cuda.is_available()\nhere()",
+        "while torch.cuda.is_available(): here()",
+        "x = [here() for i in y if torch.cuda.is_available()]",
+        "if not torch.cuda.is_available(): sys.exit(1)\nhere()",
+        "if not torch.cuda.is_available(): raise SystemExit\nhere()",
+        "def f():\n    if not torch.cuda.is_available():\n        return\n    here()",
+        "for x in y:\n    if not torch.cuda.is_available():\n        continue\n    here()",
+        "if torch.cuda.is_available(): pass\nelse: raise SystemExit\nhere()",
+        "if torch.device('cuda').type == device.type: here()",
+        "if x.is_cuda: here()",
+        "if x.device.type == 'cuda': here()",
+        "if 'cuda' in str(device): here()",
+        "if device.startswith('cuda'): here()",
+        "if args.device == 'cuda': here()",
+        "if device.type in ('cuda',): here()",
+        "if getattr(x, 'is_cuda'): here()",
+        "match device.type:\n    case 'cuda': here()",
+        "match device.type:\n    case 'mps' | 'cpu' | 'xla': pass\n    case _: here()",
+    ],
+)
+def test_a_test_of_the_device_in_any_spelling(code: str) -> None:
+    assert lives_on(code, *AVAILABLE) == AVAILABLE
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "HAS = torch.cuda.is_available()\nif HAS: here()",
+        "def has(): return torch.cuda.is_available()\nif has(): here()",
+        "class A:\n    def __init__(self):\n        on = torch.cuda.is_available()\n        if on: here()",
+        "def f():\n    here()\nif torch.cuda.is_available(): f()",
+        "class A:\n    def run(self):\n        if self.x.is_cuda: self._wait()\n    def _wait(self):\n        here()",
+        "def a():\n    b()\ndef b():\n    here()\nif torch.cuda.is_available(): a()",
+    ],
+)
+def test_flags_helpers_and_callers_are_followed(code: str) -> None:
+    assert lives_on(code, *AVAILABLE) == AVAILABLE
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if torch.cuda.device_count() > 1: here()",
+        "for i in range(torch.cuda.device_count()): here()",
+        "x = [here() for i in range(torch.cuda.device_count())]",
+        "if torch.distributed.get_backend() == 'nccl': here()",
+        "if args.use_gpu: here()",
+    ],
+)
+def test_what_a_gpu_is_needed_for_and_does_not_suffice_for(code: str) -> None:
+    assert lives_on(code, "hopper", "cdna3", "mps", "cpu") == {
+        "hopper": None,
+        "cdna3": None,
+        "mps": False,
+        "cpu": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("if torch.version.hip: here()", {"hopper": False, "cdna3": True, "cpu": False}),
+        ("if torch.version.hip is None: here()", {"hopper": True, "cdna3": False, "cpu": True}),
+        ("if torch.version.cuda is not None: here()", {"hopper": True, "cdna3": False, "cpu": False}),
+        ("if x.device.type != 'cpu': here()", {"hopper": True, "mps": True, "cpu": False}),
+        ("if sys.platform == 'darwin': here()", {"mps": True, "cpu": False}),
+        (
+            "major, minor = torch.cuda.get_device_capability()\nif major >= 10: here()",
+            {"hopper": False, "blackwell": True},
+        ),
+        ("if torch.cuda.get_device_capability() == (9, 0): here()", {"hopper": True, "blackwell": False}),
+        ("if 8 <= props.major < 10: here()", {"hopper": True, "blackwell": False}),
+        ("if props.gcnArchName.startswith(('gfx94', 'gfx90')): here()", {"cdna3": True, "cdna4": False}),
+        ("if USE_ROCM: here()", {"hopper": False, "cdna3": True}),
+        ("if args.verbose: here()", {"hopper": None, "cpu": None}),
+        ("if hasattr(torch, 'hip'): here()", {"hopper": False, "cdna3": False}),
+    ],
+)
+def test_what_tells_targets_apart(code: str, expected: dict[str, bool | None]) -> None:
+    assert lives_on(code, *expected) == expected
+
+
+def test_the_backend_of_triton() -> None:
+    code = "import triton\nif triton.runtime.driver.active.get_current_target().backend == 'hip': here()"
+    assert lives_on(code, "hopper", "cdna3") == {"hopper": False, "cdna3": True}
+
+
+def test_code_for_type_checkers_never_runs() -> None:
+    assert live("from typing import TYPE_CHECKING\nif TYPE_CHECKING: here()", "hopper") is False
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if torch.cuda.is_available(): pass\nhere()",
+        "if torch.cuda.is_available():\n    def f(): pass\ndef g(): here()",
+        "if not torch.cuda.is_available(): print()\nhere()",
+        "def f(): here()\nif torch.cuda.is_available(): f()\nf()",
+        "def f(): here()\nif torch.cuda.is_available(): f()\ntable = [f]",
+        "class A:\n    def run(self): here()\nif torch.cuda.is_available(): A().run()",
+        "def f():\n    f()\n    here()",
+    ],
+)
+def test_code_that_no_test_guards_runs_everywhere(code: str) -> None:
+    assert lives_on(code, "hopper", "cpu") == {"hopper": True, "cpu": True}
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "@pytest.mark.skipif(not torch.cuda.is_available(), reason='GPU')",
+        "@pytest.mark.skipif(condition=not torch.cuda.is_available(), reason='GPU')",
+        "@unittest.skipIf(not torch.cuda.is_available(), 'GPU')",
+        "@unittest.skipUnless(torch.cuda.is_available(), 'GPU')",
+        "@pytest.mark.gpu",
+        "@require_torch_gpu",
+        "@skip_if_no_cuda",
+    ],
+)
+def test_skip_marks(mark: str) -> None:
+    imports = "import pytest, unittest\n"
+    assert lives_on(f"{imports}{mark}\ndef test(): here()", "hopper", "cpu") == {"hopper": True, "cpu": False}
+    in_class = f"{imports}{mark}\nclass Test:\n    def test(self): here()"
+    assert lives_on(in_class, "hopper", "cpu") == {"hopper": True, "cpu": False}
+
+
+def test_marks_of_a_module() -> None:
+    code = (
+        "import pytest\npytestmark = [pytest.mark.skipif(not torch.cuda.is_available(), reason='')]\ndef test(): here()"
+    )
+    assert lives_on(code, "hopper", "cpu") == {"hopper": True, "cpu": False}
+
+
+def test_a_module_that_is_skipped() -> None:
+    code = "import pytest\nif not torch.cuda.is_available():\n    pytest.skip('', allow_module_level=True)\nhere()"
+    assert lives_on(code, "hopper", "cpu") == {"hopper": True, "cpu": False}
+
+
+def test_a_guard_shows_its_text_and_line() -> None:
+    (guard,) = here("import torch\n\nif (torch.cuda\n    .is_available()):\n    here()\n").guards
+    assert (guard.text, guard.line, guard.expected) == ("(torch.cuda .is_available())", 3, True)
+
+
+def test_a_long_chain_of_functions_is_not_followed_forever() -> None:
+    chain = "".join(f"def f{i}(): f{i + 1}()\n" for i in range(2000)) + "def f2000(): here()\n"
+    assert live(chain + "if torch.cuda.is_available(): f0()", "cpu") is True
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import torch\ntorch.cuda.synchronize()", "torch.cuda.synchronize"),
+        ("import torch as t\nt.cuda.synchronize()", "torch.cuda.synchronize"),
+        ("import torch.cuda as tc\ntc.synchronize()", "torch.cuda.synchronize"),
+        ("import torch.cuda\ntorch.cuda.synchronize()", "torch.cuda.synchronize"),
+        ("from torch import cuda\ncuda.synchronize()", "torch.cuda.synchronize"),
+        ("from torch.cuda import synchronize as wait\nwait()", "torch.cuda.synchronize"),
+        ("import torch\nwait = torch.cuda.synchronize\nwait()", "torch.cuda.synchronize"),
+        ("import torch\ncuda = torch.cuda\nwait = cuda.synchronize\nwait()", "torch.cuda.synchronize"),
+        ("def f():\n    import torch\n    torch.cuda.synchronize()", "torch.cuda.synchronize"),
+        ("from . import torch\ntorch.cuda.synchronize()", "..torch.cuda.synchronize"),
+        ("float(x)", "float"),
+        ("def float(x): pass\nfloat(x)", ""),
+        ("def f(torch): torch.cuda.synchronize()", ""),
+        ("import torch\ndef f(torch): torch.cuda.synchronize()", ""),
+        ("a = b\nb = a\na()", ""),
+        ("f()()", ""),
+        ("x[0].y()", ""),
+    ],
+)
+def test_names(code: str, name: str) -> None:
+    assert list(source(code).root.walk("call"))[0 if code == "f()()" else -1].name == name
