@@ -45,7 +45,8 @@ _NAMED = {
 }
 """what finds calls and references whose last part is one of some names; shared by all detectors that look for names"""
 
-_ALIAS = re.compile(rb"(\w+)\s+as\s+(\w+)")
+_BEFORE_AS = re.compile(rb"\w+$")
+_AFTER_AS = re.compile(rb"\w+")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _EQUALITY = re.compile(r"\(#(?:eq|any-of)\?\s+@\w+((?:\s+\"(?:[^\"\\]|\\.)*\")+)\s*\)")
 _PLAIN_MATCH = re.compile(r'\(#match\?\s+@\w+\s+"([\w=|]+)"\s*\)')
@@ -162,7 +163,7 @@ class _Compiled:
             return
         from tree_sitter import QueryCursor
 
-        for original, alias in sorted(set(_ALIAS.findall(source.text))):
+        for original, alias in sorted(_aliases(source.text)):
             for kind in ("call", "name"):
                 owned = self.named.get((kind, original.decode(errors="replace")), ())
                 if not owned or original == alias:
@@ -170,6 +171,18 @@ class _Compiled:
                 query = self._compile(_named_query(self.language, kind, [alias.decode(errors="replace")]))
                 for _, captures in QueryCursor(query).matches(source.tree.root_node):
                     yield from (Match(*pair, captures) for pair in owned)
+
+
+def _aliases(text: bytes) -> set[tuple[bytes, bytes]]:
+    """Every `x as y` of a text; `bytes.find` is many times faster here than a regular expression."""
+    found: set[tuple[bytes, bytes]] = set()
+    at = text.find(b" as ")
+    while at >= 0:
+        original, alias = _BEFORE_AS.search(text, max(0, at - 64), at), _AFTER_AS.match(text, at + len(b" as "))
+        if original and alias:
+            found.add((original[0], alias[0]))
+        at = text.find(b" as ", at + 1)
+    return found
 
 
 def _named_query(language: str, kind: str, names: Iterable[str]) -> str:

@@ -126,6 +126,18 @@ class Judge:
         return hashlib.blake2b(f"{text}\0{self._seen[text]}".encode(), digest_size=8).hexdigest()
 
 
+def is_moot(rule: Rule, target: Target) -> bool:
+    """Whether no hit of a rule can be a finding for a target, since all that the rule assumes is known to hold there.
+
+    A rule without assumptions of its own leaves them to its hits, and is never moot.
+    """
+    facts = {name: target.fact(name) for name in rule.assumes}
+    return bool(facts) and all(
+        fact is not None and fact.value != Level.VARIANT and holds(rule.assumes[name], fact)
+        for name, fact in facts.items()
+    )
+
+
 def speaks(target: Target, hit: Hit, assumes: Mapping[str, Assumed]) -> bool:
     """Whether code in the hit's language can be meant for this target at all. What the language itself needs
     (`isa.cuda_cxx`) is judged everywhere; the rest of a file that cannot be compiled there is not listed line by line."""

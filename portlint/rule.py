@@ -131,7 +131,8 @@ class Detector(msgspec.Struct, frozen=True):
 class Rule:
     """One belief about the machine.
 
-    assumes: the facts believed, by name. otherwise: the verdict where a fact that is not a level differs.
+    assumes: the facts believed, by name; a hit may pick some of them, and where it is empty each hit brings its own.
+    otherwise: the verdict where a fact that is not a level differs.
     message: one sentence with the code in single quotes; `{text}` is the code, `{target}` the target's title, `{fact}`
     what the target states, `{assumed}` the assumed value. remedy: what to do, by target family, `*` for all others.
     """

@@ -12,6 +12,7 @@ import msgspec
 
 from portlint.detect import RuleSet
 from portlint.finding import FileResult, Problem, Report, RuleText, Summary
+from portlint.judge import is_moot
 from portlint.rules import discover as discover_rules
 from portlint.scan import Scan
 from portlint.source.prescan import Limits
@@ -76,9 +77,9 @@ def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
 
 
 def _scan(request: Request) -> Scan:
-    rules = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
+    selected = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
     return Scan(
-        RuleSet(rules),
+        RuleSet(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets)),
         request.targets,
         Limits(),
         select=request.select,

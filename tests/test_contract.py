@@ -79,6 +79,11 @@ class TestRule:
                 return
         pytest.fail("no fixture tells two targets apart")
 
+    def test_hits_assume_only_what_the_rule_is_about(self, name: str) -> None:
+        assumed = set(rules()[name].assumes)
+        found = [finding for fixture in of(name) for finding in scan(fixture.path, [rules()[name]])]
+        assert all(set(finding.assumes) <= assumed for finding in found if assumed)
+
     def test_every_detector_fires(self, name: str) -> None:
         for detector in rules()[name].detectors:
             alone = Rule(

@@ -114,7 +114,7 @@ class Analysis:
         return []
 
     def defines(self, name: str) -> bool:
-        """Whether the file itself gives that name a meaning of its own (C++: a macro or a function)."""
+        """Whether the file itself gives that name a meaning of its own: a function, a class, a macro."""
         del name
         return False
 

@@ -53,7 +53,7 @@ def driver_call(call: Node) -> Hits:
 
 @rule.calls(".cuda")
 def move(call: Node) -> Hits:
-    if not call.source.imports("torch") or _is_own_method(call):
+    if not call.source.imports("torch") or call.source.defines("cuda"):
         return
     if not call.role("guarded-call"):
         yield Hit(call)
@@ -63,11 +63,6 @@ def move(call: Node) -> Hits:
 def device_string(literal: Node) -> Hits:
     if literal.source.imports("torch") and _names_a_device(literal) and not literal.role("guarded-call"):
         yield Hit(literal)
-
-
-def _is_own_method(call: Node) -> bool:
-    """`report.cuda()` where the file itself defines a method of that name."""
-    return any(definition["name"].text == "cuda" for definition in call.source.root.walk("function_definition"))
 
 
 def _names_a_device(literal: Node) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from portlint.rule import Hit, Hits, Node, Rule, on_platform, ptx
 
 rule = Rule(
-    assumes={"isa.ptx": "native"},
+    assumes={},
     message="'{opcode}' is inline PTX; {target} has {fact}.",
     remedy={
         "amd": "Keep it behind `#ifndef USE_ROCM` (or `__HIP_PLATFORM_AMD__`) and write the AMD branch with a builtin (`__builtin_nontemporal_load`, `__scoped_atomic_*`, `__builtin_amdgcn_*`) or plain C++.",

@@ -15,7 +15,7 @@ from __future__ import annotations
 from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
-    assumes={"lanes.width": 32},
+    assumes={"lanes.width": 32, "lanes.mask_bits": 32},
     otherwise="corrupts",
     message="'{text}' keeps a set of lanes in 32 bits; {target} has {fact}.",
     remedy={
@@ -29,6 +29,7 @@ SYNC = (
     " __match_all_sync __reduce_add_sync __reduce_min_sync __reduce_max_sync __reduce_and_sync __reduce_or_sync"
     " __reduce_xor_sync __syncwarp"
 )
+WIDTH = {"lanes.width": 32}
 BALLOTS = "__ballot_sync __ballot __activemask __match_any_sync __match_all_sync"
 BIT_FUNCTIONS = "__popc __ffs __clz __brev __fns"
 
@@ -49,16 +50,16 @@ def narrowed_ballot(call: Node) -> Hits:
     if call.source.defines(call.name):
         return
     if call.role("kept-in-32-bits"):
-        yield Hit(call)
+        yield Hit(call, assumes=WIDTH)
 
 
 @rule.cuda_calls(*BIT_FUNCTIONS.split())
 def narrow_count(call: Node) -> Hits:
     if call.arguments and call.arguments[0].role("lane-mask") and not call.source.defines(call.name):
-        yield Hit(call)
+        yield Hit(call, assumes=WIDTH)
 
 
 @rule.cuda('(binary_expression left: (_) @one operator: "<<" right: (_) @lane) @shift')
 def lane_bit(shift: Node, one: Node, lane: Node) -> Hits:
     if one.constant == 1 and one.role("32-bit") and lane.role("lane-id"):
-        yield Hit(shift)
+        yield Hit(shift, assumes=WIDTH)

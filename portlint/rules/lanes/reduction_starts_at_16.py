@@ -37,8 +37,17 @@ def halving_loop(loop: Node, start: Node, body: Node) -> Hits:
     shuffles = [call for call in body.walk("call_expression") if call.role("shuffle")]
     if not shuffles or any(call.role("group-width") for call in shuffles):
         return
-    if not _in_groups_of_32(loop):
+    if not _in_groups_of_32(loop) and not _crosses_32_lanes(loop):
         yield Hit(first)
+
+
+def _crosses_32_lanes(loop: Node) -> bool:
+    """Whether the function also adds what is 32 lanes away, as it does behind a test for 64 lanes."""
+    function = loop.function
+    return function is not None and any(
+        call.role("shuffle") and not call.role("group-width") and any(one.constant == 32 for one in call.arguments)
+        for call in function.walk("call_expression")
+    )
 
 
 def _initial(start: Node) -> Node | None:

@@ -42,7 +42,7 @@ def _uses(size: Node) -> Hits:
     """Every `warpSize` that an expression reaches, in the expression itself or in the macros that it names."""
     if size.source.defines("warpSize"):
         return
-    names = list(size.walk("identifier"))
+    names = list(size.walk("identifier", "type_identifier"))  # a template argument may be taken for a type
     yield from (Hit(name) for name in names if name.text == "warpSize")
     for name in names:
         for body in name.choices:

@@ -45,13 +45,17 @@ FACTS = {
 
 @rule.python("[(import_statement) (import_from_statement)] @statement")
 def module_level_import(statement: Node) -> Hits:
-    if not statement.role("import-time") or statement.role("guarded-import"):
+    fact = next((fact for module in _modules(statement) if (fact := _fact(module))), None)
+    if fact is None or not statement.role("import-time") or statement.role("repeated-import"):
         return
-    for module in _modules(statement):
-        fact = next((FACTS[key] for key in FACTS if module == key or module.startswith(f"{key}.")), None)
-        if fact:
-            yield Hit(statement, assumes={fact: "native"})
-            return
+    if not statement.role("guarded-import"):
+        yield Hit(statement, assumes={fact: "native"})
+
+
+def _fact(module: str) -> str | None:
+    """The fact about the package that a module belongs to, or None for one that exists everywhere."""
+    parts = module.split(".")
+    return FACTS.get(parts[0]) or FACTS.get(".".join(parts[:2]))
 
 
 def _modules(statement: Node) -> list[str]:

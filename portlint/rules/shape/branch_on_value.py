@@ -23,7 +23,9 @@ rule = Rule(
 REDUCTIONS = frozenset(("any", "all"))
 
 
-@rule.python("[(if_statement condition: (_) @test) (while_statement condition: (_) @test) (elif_clause condition: (_) @test)]")
+@rule.python('((if_statement condition: (_) @test) (#match? @test "any|all|bool"))')
+@rule.python('((while_statement condition: (_) @test) (#match? @test "any|all|bool"))')
+@rule.python('((elif_clause condition: (_) @test) (#match? @test "any|all|bool"))')
 def branch(test: Node) -> Hits:
     if not test.source.imports("torch"):
         return

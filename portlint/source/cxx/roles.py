@@ -137,7 +137,7 @@ class Roles:
             return _NOTHING
         frame = Frame(frame.at, frame.bindings, frame.active, frame.level + 1)
         match node.type:
-            case "identifier" | "type_identifier":  # a broken tree takes some variables for types
+            case "identifier" | "field_identifier" | "type_identifier":  # a broken tree takes some variables for types
                 return self._name(text_of(node), frame)
             case "field_expression":
                 return self._field(node, frame)

@@ -15,6 +15,7 @@ _INT_32 = re.compile(
     r"(const |volatile |static |constexpr |std::|unsigned |signed )*(int|unsigned|signed|u?int32_t|uint|u32|i32)( const)?"
 )
 _LITERAL_64 = re.compile(r"[lL]", re.ASCII)
+_ARITHMETIC = frozenset("+ - * / % & | ^".split())
 _CASTS = ("static_cast", "reinterpret_cast")
 
 
@@ -34,8 +35,11 @@ class Storage:
             case "unary_expression" | "parenthesized_expression":
                 inner = node.get("argument") or next(iter(node.children), None)
                 return inner is not None and self.has_32_bits(inner)
-            case "cast_expression":
-                return _names_32_bits(node["type"].text)
+            case "binary_expression":
+                return self._is_narrow_arithmetic(node)
+            case "cast_expression" | "function_definition":
+                kind = node.get("type")
+                return kind is not None and _names_32_bits(kind.text)
             case "call_expression":
                 return self._is_narrow_cast(node)
             case "identifier":
@@ -46,7 +50,10 @@ class Storage:
         return False
 
     def keeper(self, value: Node) -> Node | None:
-        """What a value is stored in or cast to: a declaration, an assignment, a cast; None if it is used otherwise."""
+        """What a value is stored in, cast to or returned from: a declaration, an assignment, a cast, a function.
+
+        None if it is used otherwise.
+        """
         parent = value.parent
         while parent is not None and parent.type == "parenthesized_expression":
             parent = parent.parent
@@ -56,6 +63,9 @@ class Storage:
             return parent.parent
         if parent.type == "assignment_expression" and parent["operator"].text != "=":
             return None
+        if parent.type == "return_statement":
+            body = next(parent.ancestors("function_definition", "lambda_expression"), None)
+            return body if body is not None and body.type == "function_definition" else None
         return parent if parent.type in ("init_declarator", "assignment_expression", "cast_expression") else None
 
     def extent(self, array: Node) -> int | None:
@@ -85,6 +95,14 @@ class Storage:
         if array.type == "array_declarator":
             return array
         return next((one for one in self.analysis.declarations_of(array) if one.type == "array_declarator"), None)
+
+    def _is_narrow_arithmetic(self, expression: Node) -> bool:
+        """Whether the usual arithmetic conversions leave 32 bits: both sides have no more, or the one that is shifted."""
+        symbol = expression["operator"].text
+        if symbol in ("<<", ">>"):
+            return self.has_32_bits(expression["left"])
+        sides = expression["left"], expression["right"]
+        return symbol in _ARITHMETIC and all(map(self.has_32_bits, sides))
 
     def _is_narrow_text(self, text: Node) -> bool:
         """Whether the text of a macro stands for an integer of 32 bits."""

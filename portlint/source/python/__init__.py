@@ -58,6 +58,10 @@ class PythonAnalysis(Analysis):
         """Whether any import of the file reaches into a package."""
         return any(name == module or name.startswith(f"{module}.") for name in self.scopes.imports.values())
 
+    def defines(self, name: str) -> bool:
+        """Whether the file has a function, method or class of that name."""
+        return self.scopes.defines(name)
+
     def enclosing_function(self, node: Node) -> Node | None:
         """The function definition around a node."""
         return self.scopes.function(node)

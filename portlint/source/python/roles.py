@@ -77,6 +77,8 @@ class Roles:
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
+            case "repeated-import":
+                return self._is_repeated(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
         raise ValueError(f"no such role in Python: {role}")
@@ -146,6 +148,12 @@ class Roles:
                 return True
             child = parent
         return False
+
+    def _is_repeated(self, statement: Node) -> bool:
+        """Whether an import of the same package stands before it at the left margin, where nothing guards it."""
+        package = _package(statement).encode()
+        before = self.scopes.source.text[: statement.start]
+        return any(before.startswith(start) or b"\n" + start in before for start in (b"import " + package, b"from " + package))
 
     def _is_looked_for(self, statement: Node) -> bool:
         """Whether a test of its package, or `pytest.importorskip`, has let an import run.
