@@ -50,7 +50,7 @@ class Op(msgspec.Struct, frozen=True):
     """An operator over expressions: see `_OPERATORS` for the strict ones; and, or, not, if, defined are lazy."""
 
     operator: str
-    operands: tuple["Expression", ...]
+    operands: tuple[Expression, ...]
 
 
 Expression: TypeAlias = Literal | Name | Op
@@ -71,8 +71,11 @@ class Guard(msgspec.Struct, frozen=True):
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """What one build or one run on a target knows. `values` maps a name to its value; names in `undefined` are known
-    not to be defined; `guess` is asked last (naming conventions), and everything else is UNKNOWN."""
+    """What one build or one run on a target knows.
+
+    `values` maps a name to its value; names in `undefined` are known not to be defined; `guess` is asked last (naming
+    conventions), and everything else is UNKNOWN.
+    """
 
     values: Mapping[str, Value]
     undefined: frozenset[str] = frozenset()
@@ -165,9 +168,10 @@ def evaluate(expression: Expression, environment: Environment) -> Outcome:
     if any(value is UNKNOWN for value in values) or expression.operator not in _OPERATORS:
         return UNKNOWN
     try:
-        return _OPERATORS[expression.operator](*values)
+        result: Value = _OPERATORS[expression.operator](*values)
     except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError):
         return UNKNOWN
+    return result
 
 
 def _decide(operands: tuple[Expression, ...], environment: Environment, *, stops_at: bool) -> bool | Unknown:

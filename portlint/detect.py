@@ -57,7 +57,7 @@ class Match(msgspec.Struct, frozen=True):
 
     rule: Rule
     detector: Detector
-    captures: dict[str, list["tree_sitter.Node"]]
+    captures: dict[str, list[tree_sitter.Node]]
 
 
 class RuleSet:

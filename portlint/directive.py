@@ -53,7 +53,9 @@ def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
                 message = f"'{match['verb']}' names no rule: write '{match['verb']}[pack/name] reason'"
                 problems.append(Problem(source.path, line, "directive", message))
                 continue
-            first, last = (1, len(lines)) if match["verb"] == "file-ignore" else _covered(source, lines, start, end, line)
+            first, last = (
+                (1, len(lines)) if match["verb"] == "file-ignore" else _covered(source, lines, start, end, line)
+            )
             directives.append(Directive(line, first, last, selectors, match[0].split("]")[0] + "]"))
     return directives, problems
 
@@ -75,9 +77,15 @@ def apply(
     unused = [
         Problem(path, directive.line, "directive", f"'{directive.text}' suppresses nothing: remove it")
         for index, directive in enumerate(directives)
-        if index not in used and all(selector.within(rules, targets) for selector in directive.selectors)
+        if index not in used and all(_was_run(selector, rules, targets) for selector in directive.selectors)
     ]
     return kept, len(findings) - len(kept), unused
+
+
+def _was_run(selector: Selector, rules: frozenset[str], targets: frozenset[str]) -> bool:
+    """Whether a selector names only rules that ran, and a target that was judged."""
+    named = f"{selector.pack}/{selector.name}" in rules if selector.name else True
+    return named and (selector.target in targets if selector.target else True)
 
 
 def _selectors(rest: str) -> tuple[Selector, ...] | None:

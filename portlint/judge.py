@@ -139,8 +139,11 @@ def is_moot(rule: Rule, target: Target) -> bool:
 
 
 def speaks(target: Target, hit: Hit, assumes: Mapping[str, Assumed]) -> bool:
-    """Whether code in the hit's language can be meant for this target at all. What the language itself needs
-    (`isa.cuda_cxx`) is judged everywhere; the rest of a file that cannot be compiled there is not listed line by line."""
+    """Whether code in the hit's language can be meant for this target at all.
+
+    What the language itself needs (`isa.cuda_cxx`) is judged everywhere; the rest of a file that cannot be compiled
+    there is not listed line by line.
+    """
     language = hit.language or hit.node.source.language
     return language in target.profile.languages or any(name in LANGUAGE_FACTS for name in assumes)
 

@@ -33,10 +33,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What to check, and for which targets."""
 
     paths: tuple[str, ...]
-    targets: tuple["Target", ...]
-    config: "Config"
-    select: tuple["Selector", ...] = ()
-    ignore: tuple["Selector", ...] = ()
+    targets: tuple[Target, ...]
+    config: Config
+    select: tuple[Selector, ...] = ()
+    ignore: tuple[Selector, ...] = ()
     exclude: tuple[str, ...] = ()
     force_exclude: bool = False
     stdin: tuple[str, bytes] | None = None

@@ -112,9 +112,7 @@ class Scan:
         ignored = [*self.ignore, *self.ignores_of(finding.path)]
         return selected and not any(one.matches(finding.rule, finding.target) for one in ignored)
 
-    def _directed(
-        self, source: Source, lines: Lines, findings: list[Finding], problems: list[Problem]
-    ) -> FileResult:
+    def _directed(self, source: Source, lines: Lines, findings: list[Finding], problems: list[Problem]) -> FileResult:
         directives, refused = directive.read(source, lines)
         targets = frozenset(target.name for target in self.targets)
         rules = frozenset(rule.name for rule in self.rules.rules)

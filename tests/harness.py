@@ -117,10 +117,14 @@ def compare(fixture: Fixture, findings: Iterable[Finding]) -> list[str]:
         targets = {finding.target for finding in by_place.get(key, ())}
         if not targets or (annotation.targets and targets != annotation.targets):
             wanted = " ".join(sorted(annotation.targets)) or "some target"
-            wrong.append(f"line {key[1]}: {key[0]} wanted for {wanted}, found for {' '.join(sorted(targets)) or 'none'}")
+            wrong.append(
+                f"line {key[1]}: {key[0]} wanted for {wanted}, found for {' '.join(sorted(targets)) or 'none'}"
+            )
         for finding in by_place.get(key, ()):
             if annotation.columns and (finding.column, finding.end_column) != annotation.columns:
-                wrong.append(f"line {key[1]}: columns {finding.column}-{finding.end_column}, wanted {annotation.columns}")
+                wrong.append(
+                    f"line {key[1]}: columns {finding.column}-{finding.end_column}, wanted {annotation.columns}"
+                )
     for key, annotation in gaps.items():
         if {finding.target for finding in by_place.get(key, ())} & (annotation.targets or set(PANEL)):
             wrong.append(f"line {key[1]}: the gap {key[0]} is closed: turn it into expect[...]")

@@ -17,7 +17,9 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.update({f"portlint.{alias.name}" for alias in node.names} if node.module == "portlint" else {node.module})
+            found.update(
+                {f"portlint.{alias.name}" for alias in node.names} if node.module == "portlint" else {node.module}
+            )
     return {name for name in found if name.startswith("portlint")}
 
 
@@ -37,7 +39,9 @@ def test_emitters_import_only_values(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules("source"), ids=str)
 def test_sources_know_neither_rules_nor_targets(path: Path) -> None:
-    assert not {name for name in imported(path) if name.startswith(("portlint.rule", "portlint.target", "portlint.judge"))}
+    assert not {
+        name for name in imported(path) if name.startswith(("portlint.rule", "portlint.target", "portlint.judge"))
+    }
 
 
 @pytest.mark.parametrize("path", modules("rules"), ids=str)

@@ -16,6 +16,7 @@ from portlint.target import (
     ProfileError,
     Target,
     aliases,
+    check,
     guess_platform,
     load,
     shipped,
@@ -440,3 +441,8 @@ def test_mistakes_are_named_on_standard_error(arguments: list[str], message: str
     assert result.exit_code == 2
     assert message in result.stderr
     assert not result.stdout
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_shipped_profile_stands_the_check_of_a_users_own(name: str) -> None:
+    check(load(name).profile, name)

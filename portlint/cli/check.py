@@ -23,11 +23,17 @@ PROGRESS_AFTER = 200
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
-@click.option("--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them.")
-@click.option("--output-format", "outputs", multiple=True, metavar="KIND[:FILE]", help="full, concise, json or sarif; repeatable.")
+@click.option(
+    "--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them."
+)
+@click.option(
+    "--output-format", "outputs", multiple=True, metavar="KIND[:FILE]", help="full, concise, json or sarif; repeatable."
+)
 @click.option("--select", multiple=True, metavar="RULES", help="Only these: pack, pack/name or 'pack/name @ target'.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Not these.")
-@click.option("--fail-on", type=click.Choice(VERDICTS), help="The mildest verdict that makes the exit status 1  [degrades].")
+@click.option(
+    "--fail-on", type=click.Choice(VERDICTS), help="The mildest verdict that makes the exit status 1  [degrades]."
+)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--isolated", is_flag=True, help="Read no configuration file.")
 @click.option("--no-cache", is_flag=True, expose_value=False, help="Use no cached results (there is no cache yet).")
@@ -35,7 +41,9 @@ PROGRESS_AFTER = 200
 @click.option("--stdin-filename", metavar="NAME", help="Read one file from standard input, and report it by this name.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave these out (.gitignore patterns).")
 @click.option("--force-exclude", is_flag=True, help="Leave out excluded files even if they are named.")
-@click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto", help="Colours in the full report.")
+@click.option(
+    "--color", type=click.Choice(("auto", "always", "never")), default="auto", help="Colours in the full report."
+)
 @friendly
 def check(
     paths: tuple[str, ...],

@@ -52,9 +52,7 @@ def _fires_on(one: Rule) -> dict[str, list[str]]:
     targets = [load(name) for name in shipped()]
     return {
         name: [
-            target.name
-            for target in targets
-            if (fact := target.fact(name)) is not None and not holds(assumed, fact)
+            target.name for target in targets if (fact := target.fact(name)) is not None and not holds(assumed, fact)
         ]
         for name, assumed in one.assumes.items()
     }

@@ -1,7 +1,7 @@
 """What a build's list of architectures can run on.
 
-Three spellings of NVIDIA lists are read: nvcc's `-gencode arch=compute_90,code=sm_90`, CMake's `CMAKE_CUDA_ARCHITECTURES`
-(`80 90a-real 120-virtual`) and PyTorch's `TORCH_CUDA_ARCH_LIST` ("8.0;9.0a;12.0+PTX"); and AMD's plain names (`gfx942`).
+Three spellings are read: nvcc's `-gencode arch=compute_90,code=sm_90`, CMake's `CMAKE_CUDA_ARCHITECTURES`
+(`80 90a-real 120-virtual`) and PyTorch's `TORCH_CUDA_ARCH_LIST` ("8.0;9.0a;12.0+PTX").
 
 Compatibility is CUDA's: a cubin for sm_XY runs on the same major version from that minor version on; PTX for compute_XY
 is compiled by the driver for any later part; `a` variants run on exactly that part, `f` variants on its family.

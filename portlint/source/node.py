@@ -125,8 +125,10 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The qualified name that it refers to (`torch.cuda.synchronize`, `cub::BlockReduce`), aliases resolved; ""
-        where it is not a name. Of a call: the name of the function."""
+        """The qualified name that it refers to (`torch.cuda.synchronize`, `cub::BlockReduce`), aliases resolved.
+
+        "" where it is not a name. Of a call: the name of the function.
+        """
         return self.source.analysis.name(self)
 
     @property

@@ -18,17 +18,23 @@ _INSTRUCTION = re.compile(
 )
 
 _ROOTS = frozenset(
-    "abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra brev brkpt brx call clz cnot"
-    " clusterlaunchcontrol copysign cos cp createpolicy cvt cvta discard div dp2a dp4a elect ex2 exit fence fma fns"
-    " getctarank griddepcontrol isspacep istypep ld ldmatrix ldu lg2 lop3 mad mad24 madc mapa match max mbarrier membar"
-    " min mma mov movmatrix mul mul24 multimem nanosleep neg not or pmevent popc prefetch prefetchu prmt rcp red redux rem"
-    " ret rsqrt sad selp set setmaxnreg setp shf shfl shl shr sin slct sqrt st stackrestore stacksave stmatrix sub subc"
-    " suld suq sured sust szext tanh tcgen05 tensormap testp tex tld4 trap txq vabsdiff vadd vmax vmin vote wgmma wmma xor".split()
+    (
+        "abs activemask add addc alloca and applypriority atom bar barrier bfe bfi bfind bmsk bra brev brkpt "
+        "brx call clz cnot clusterlaunchcontrol copysign cos cp createpolicy cvt cvta discard div dp2a dp4a "
+        "elect ex2 exit fence fma fns getctarank griddepcontrol isspacep istypep ld ldmatrix ldu lg2 lop3 mad "
+        "mad24 madc mapa match max mbarrier membar min mma mov movmatrix mul mul24 multimem nanosleep neg not "
+        "or pmevent popc prefetch prefetchu prmt rcp red redux rem ret rsqrt sad selp set setmaxnreg setp shf "
+        "shfl shl shr sin slct sqrt st stackrestore stacksave stmatrix sub subc suld suq sured sust szext "
+        "tanh tcgen05 tensormap testp tex tld4 trap txq vabsdiff vadd vmax vmin vote wgmma wmma xor "
+    ).split()
 )
 """first parts of opcodes in the PTX ISA, version 9.0 (https://docs.nvidia.com/cuda/parallel-thread-execution/)"""
 
 _BARE = frozenset("activemask brkpt exit ret trap".split())
 """opcodes that PTX allows without a modifier and that no host assembler has with operands"""
+
+_OF_HOSTS = frozenset(("fence.i", "fence.tso"))
+"""RISC-V's opcodes that begin like PTX's"""
 
 _ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), row)
@@ -74,7 +80,7 @@ _ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"tex\.", "tex"),
     )
 )
-_THREE_INPUT = re.compile(r"(min|max)\..*\.f32$")
+_THREE_INPUT = re.compile(r"(min|max)(\.\w+)*\.f32$")
 
 
 class Instruction(msgspec.Struct, frozen=True):
@@ -99,15 +105,19 @@ def instructions(text: str) -> tuple[Instruction, ...]:
     type suffixes that no host or AMD assembler has.
     """
     found: list[Instruction] = []
+    others = False
     for statement in _STATEMENT.split(_COMMENT.sub(" ", text)):
         match = _INSTRUCTION.match(statement)
         if match is None:
             continue
         opcode, operands = match["opcode"], match["operands"].strip()
         root = re.split(r"[.:]", opcode, maxsplit=1)[0]
-        if root not in _ROOTS or ("." not in opcode and (root not in _BARE or operands.startswith("%r"))):
-            continue
-        found.append(Instruction(opcode, _operands(operands)))
+        if root not in _ROOTS:
+            others = True
+        elif ("." in opcode or (root in _BARE and not operands.startswith("%r"))) and opcode not in _OF_HOSTS:
+            found.append(Instruction(opcode, _operands(operands)))
+    if others:  # `ret` among instructions of another machine is that machine's
+        found = [one for one in found if "." in one.opcode]
     return tuple(found)
 
 

@@ -24,17 +24,21 @@ FUNCTIONS = (
     "__pipeline_memcpy_async __pipeline_commit __pipeline_wait_prior __pipeline_arrive_on memcpy_async"
     " producer_commit consumer_wait consumer_release producer_acquire"
 )
+HEADERS = (
+    "cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline cuda/barrier cooperative_groups/memcpy_async.h".split()
+)
+PATHS = " ".join(f'"<{name}>" "\\"{name}\\""' for name in HEADERS)
 OWNERS = ("cuda", "cooperative_groups", "nvcuda", "nv")
 
 
 @rule.cuda_calls(*FUNCTIONS.split())
 def copy(call: Node) -> Hits:
     name = call.name
-    if name.startswith("__pipeline") or name.split("::")[0] in OWNERS:
-        if not call.source.defines(name):
-            yield Hit(call["function"])
+    is_copy = name.startswith("__pipeline") or name.split("::")[0] in OWNERS
+    if is_copy and not call.source.defines(name):
+        yield Hit(call["function"])
 
 
-@rule.cuda('(preproc_include path: (_) @path (#any-of? @path "<cuda_pipeline.h>" "<cuda_pipeline_primitives.h>" "<cuda/pipeline>" "\\"cuda_pipeline.h\\""))')
+@rule.cuda(f"(preproc_include path: (_) @path (#any-of? @path {PATHS}))")
 def header(path: Node) -> Hits:
     yield Hit(path)

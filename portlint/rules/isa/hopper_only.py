@@ -49,8 +49,9 @@ FACTS = {
 NAMES = " ".join(f'"{name}"' for name in FACTS)
 
 
-@rule.cuda(f'([(identifier) (type_identifier)] @name (#any-of? @name {NAMES}))')
+@rule.cuda(f"([(identifier) (type_identifier)] @name (#any-of? @name {NAMES}))")
 def feature(name: Node) -> Hits:
-    if name.source.defines(name.text):
+    declared = name.declaration is not None and not name.text.startswith("__")  # an attribute may read as a variable
+    if declared or name.source.defines(name.text):
         return
     yield Hit(name, assumes={FACTS[name.text]: "native"})

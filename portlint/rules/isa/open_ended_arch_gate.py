@@ -13,8 +13,9 @@ https://docs.nvidia.com/cuda/blackwell-compatibility-guide/
 from __future__ import annotations
 
 import re
+from itertools import islice
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, on_platform
 
 rule = Rule(
     assumes={},
@@ -26,7 +27,10 @@ rule = Rule(
 )
 
 FEATURES: dict[str, tuple[tuple[int, int], re.Pattern[str]]] = {
-    "isa.wgmma": ((9, 0), re.compile(r"wgmma|gmma(?!_)|hopper|(^|[^0-9])sm_?90|fa3|flash_attn_?3|flashattention_?3", re.IGNORECASE)),
+    "isa.wgmma": (
+        (9, 0),
+        re.compile(r"wgmma|gmma(?!_)|hopper|(^|[^0-9])sm_?90|fa3|flash_attn_?3|flashattention_?3", re.IGNORECASE),
+    ),
     "isa.tcgen05": ((10, 0), re.compile(r"tcgen05|umma|(^|[^0-9])sm_?100|two_cta|2cta|cta_group", re.IGNORECASE)),
 }
 """fact -> the capability of the part that such a branch is written for, and the words that give it away"""
@@ -35,18 +39,27 @@ NVIDIA = {"torch.cuda.is_available": True, "torch.version.hip": None}
 WORDS = ("identifier", "string_content", "type_identifier", "field_identifier", "namespace_identifier")
 
 
-@rule.python('((if_statement condition: (_) @test consequence: (_) @body) (#match? @test "major|capability|compute|arch|cc"))')
-@rule.python('((elif_clause condition: (_) @test consequence: (_) @body) (#match? @test "major|capability|compute|arch|cc"))')
-@rule.cuda('(if_statement condition: (condition_clause value: (_) @test) consequence: (_) @body)')
+@rule.python(
+    '((if_statement condition: (_) @test consequence: (_) @body) (#match? @test "major|capability|compute|arch|cc"))'
+)
+@rule.python(
+    '((elif_clause condition: (_) @test consequence: (_) @body) (#match? @test "major|capability|compute|arch|cc"))'
+)
+@rule.cuda("(if_statement condition: (condition_clause value: (_) @test) consequence: (_) @body)")
 def branch(test: Node, body: Node) -> Hits:
     if not test.asks("device.capability"):
         return
-    words = " ".join(word.text for word in body.walk(*WORDS) if not _is_prose(word) and not _is_switched_off(word))
+    words = " ".join(word.text for word in body.walk(*WORDS) if _counts(word, body))
     for fact, (home, pattern) in FEATURES.items():
         feature = pattern.search(words)
         if feature and test.may_hold({**NVIDIA, "device.capability": home}):
-            guards = (*body.guards, test.holds)
+            guards = (*body.guards, test.holds, on_platform("cuda"))
             yield Hit(test, assumes={fact: "native"}, words={"feature": feature[0].strip()}, guards=guards)
+
+
+def _counts(word: Node, body: Node) -> bool:
+    """Whether a word of a branch says what the branch is for."""
+    return not (_is_prose(word) or _is_switched_off(word) or _is_behind_another_gate(word, body))
 
 
 def _is_prose(word: Node) -> bool:
@@ -55,7 +68,17 @@ def _is_prose(word: Node) -> bool:
 
 
 def _is_switched_off(word: Node) -> bool:
-    """`use_wgmma=False` names the feature in order not to use it."""
-    parent = word.parent
-    value = parent.get("value") or parent.get("right") if parent is not None else None
-    return value is not None and value != word and value.text in ("False", "false", "None", "0")
+    """`use_wgmma=False` and `{"use_wgmma": False}` name the feature in order not to use it."""
+    for parent in islice(word.ancestors(), 2):
+        value = parent.get("value") or parent.get("right")
+        if value is not None and value.start > word.start and value.text in ("False", "false", "None", "0"):
+            return True
+    return False
+
+
+def _is_behind_another_gate(word: Node, body: Node) -> bool:
+    """Whether a test of the capability within the branch decides about the word; it is looked at by itself."""
+    return any(
+        gate.start >= body.start and gate["condition"].end <= word.start and gate["condition"].asks("device.capability")
+        for gate in word.ancestors("if_statement", "elif_clause")
+    )

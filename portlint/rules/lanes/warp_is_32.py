@@ -30,7 +30,9 @@ LANE = {"%": 32, "&": 31}
 WARP = {"/": 32, ">>": 5}
 
 
-@rule.cuda('(binary_expression left: (_) @index operator: ["%" "&" "/" ">>"] right: (number_literal) @width) @expression')
+@rule.cuda(
+    '(binary_expression left: (_) @index operator: ["%" "&" "/" ">>"] right: (number_literal) @width) @expression'
+)
 def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
     operator = expression["operator"].text
     if width.constant != (LANE | WARP)[operator]:
@@ -57,7 +59,9 @@ def named_constant(name: Node, value: Node) -> Hits:
         yield Hit(value, guards=(*value.guards, DEVICE_PASS))
 
 
-@rule.cuda("(subscript_expression argument: (identifier) @array indices: (subscript_argument_list . (_) @lane)) @access")
+@rule.cuda(
+    "(subscript_expression argument: (identifier) @array indices: (subscript_argument_list . (_) @lane)) @access"
+)
 def lane_indexed_array(access: Node, array: Node, lane: Node) -> Hits:
     """`buffer[lane]` with 32 slots, where the lane number comes from the hardware's width."""
     if lane.role("hardware-lane") and array.role("shared-array") and array.extent == 32 and not lane.role("bounded"):

@@ -33,7 +33,9 @@ def constant_expression(size: Node) -> Hits:
     yield from _uses(size)
 
 
-@rule.cuda('((declaration (type_qualifier) @_constexpr declarator: (init_declarator value: (_) @size)) (#eq? @_constexpr "constexpr"))')
+@rule.cuda(
+    '((declaration (type_qualifier) @_constexpr declarator: (init_declarator value: (_) @size)) (#eq? @_constexpr "constexpr"))'
+)
 def constant_variable(size: Node) -> Hits:
     yield from _uses(size)
 
@@ -43,7 +45,7 @@ def _uses(size: Node) -> Hits:
     if size.source.defines("warpSize"):
         return
     names = list(size.walk("identifier", "type_identifier"))  # a template argument may be taken for a type
-    yield from (Hit(name) for name in names if name.text == "warpSize")
+    yield from (Hit(name) for name in names if name.text == "warpSize" and name.declaration is None)
     for name in names:
         for body in name.choices:
             if body.type == "preproc_arg" and re.search(r"\bwarpSize\b", body.text):

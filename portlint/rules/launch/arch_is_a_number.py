@@ -13,7 +13,10 @@ from portlint.rule import Hit, Hits, Node, Rule
 rule = Rule(
     assumes={"launch.triton_arch_number": "native"},
     message="'{text}' reads the architecture as a number; {target} has {fact}.",
-    remedy={"amd": "Compare the name (`arch.startswith('gfx94')`), and parse digits only on NVIDIA.", "*": "Test the platform before parsing the name."},
+    remedy={
+        "amd": "Compare the name (`arch.startswith('gfx94')`), and parse digits only on NVIDIA.",
+        "*": "Test the platform before parsing the name.",
+    },
 )
 
 
@@ -27,6 +30,11 @@ def _is_architecture(value: Node) -> bool:
     """Whether a text comes from the architecture of Triton's current target."""
     for name in value.walk("identifier", "attribute"):
         for origin in (name, name.assigned):
-            if origin is not None and origin.type == "attribute" and origin["attribute"].text == "arch" and "target" in origin["object"].text:
+            if (
+                origin is not None
+                and origin.type == "attribute"
+                and origin["attribute"].text == "arch"
+                and "target" in origin["object"].text
+            ):
                 return True
     return False

@@ -30,7 +30,11 @@ def configuration(call: Node) -> Hits:
     tile = call.argument(0, "kwargs")
     if tile is None or tile.type != "dictionary":
         return
-    own = {parameter.text for parameters in call.source.root.walk("parameters") for parameter in parameters.walk("identifier")}
+    own = {
+        parameter.text
+        for parameters in call.source.root.walk("parameters")
+        for parameter in parameters.walk("identifier")
+    }
     for pair in tile.children:
         key = pair.get("key")
         if key is not None and isinstance(key.constant, str) and key.constant in OPTIONS - own:

@@ -36,8 +36,8 @@ def launch(call: Node) -> Hits:
     yield from _judge(call.launched_bytes, "memory.shared_bytes")
 
 
-@rule.cuda("(declaration (type_qualifier) declarator: (array_declarator) @array) @declaration")
-def static_array(declaration: Node, array: Node) -> Hits:
+@rule.cuda("(declaration (type_qualifier) declarator: (array_declarator) @array)")
+def static_array(array: Node) -> Hits:
     if array.role("shared-array") and (needed := array.storage_bytes):
         yield Hit(array, assumes={"memory.shared_static_bytes": at_most(needed)})
 

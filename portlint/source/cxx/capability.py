@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
+from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op, names
 
 if TYPE_CHECKING:
     from portlint.source.node import Node
@@ -20,6 +20,8 @@ _WHOLE = re.compile(
 )
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_FUNCTIONS = ("function_definition", "lambda_expression")
+_EXITS = frozenset(("return_statement", "throw_statement", "break_statement", "continue_statement"))
 _DEPTH = 12
 
 _CAPABILITY = Name("device.capability")
@@ -27,19 +29,61 @@ _MAJOR_NUMBER = Op("item", (_CAPABILITY, Literal(0)))
 _MINOR_NUMBER = Op("item", (_CAPABILITY, Literal(1)))
 
 
-def condition(node: Node, depth: int = _DEPTH) -> Expression:
-    """The condition that a host test amounts to; UNANSWERABLE where it asks for anything but the capability."""
+def condition(test: Node) -> Expression:
+    """The condition under which a host test of the capability is reached and holds.
+
+    UNANSWERABLE where the test asks for anything but the capability.
+    """
+    own = _amounts_to(test, _DEPTH)
+    return Op("and", (own, *_path(test))) if _asks(own) else own
+
+
+def _path(test: Node) -> list[Expression]:
+    """What the tests around and before a test say of the capability where it is reached.
+
+    An `else` is reached where its `if` does not hold, and so is what follows an `if` that leaves the block.
+    """
+    path: list[Expression] = []
+    child = test
+    for parent in test.ancestors():
+        if parent.type in _FUNCTIONS:
+            break
+        if parent.type == "if_statement" and child != parent["condition"]:
+            around = _amounts_to(parent["condition"], _DEPTH)
+            path.append(Op("not", (around,)) if child == parent.get("alternative") else around)
+        elif parent.type == "compound_statement":
+            exits = [one for one in parent.children if one.start < child.start and _leaves(one)]
+            path += [Op("not", (_amounts_to(one["condition"], _DEPTH),)) for one in exits]
+        child = parent
+    return [one for one in path if _asks(one)]
+
+
+def _asks(expression: Expression) -> bool:
+    return _CAPABILITY.text in names(expression)
+
+
+def _leaves(statement: Node) -> bool:
+    """Whether an `if` without `else` leaves the block that it is in."""
+    if statement.type != "if_statement" or statement.get("alternative") is not None:
+        return False
+    last = statement["consequence"]
+    if last.type == "compound_statement" and last.children:
+        last = last.children[-1]
+    return last.type in _EXITS
+
+
+def _amounts_to(node: Node, depth: int) -> Expression:
     if not depth:
         return UNANSWERABLE
     match node.type:
         case "parenthesized_expression" | "condition_clause":
-            return condition(node.children[0], depth - 1) if node.children else UNANSWERABLE
+            return _amounts_to(node.children[0], depth - 1) if node.children else UNANSWERABLE
         case "unary_expression" if node["operator"].text == "!":
-            return Op("not", (condition(node["argument"], depth - 1),))
+            return Op("not", (_amounts_to(node["argument"], depth - 1),))
         case "binary_expression":
             symbol = node["operator"].text
             if symbol in ("&&", "||"):
-                both = condition(node["left"], depth - 1), condition(node["right"], depth - 1)
+                both = _amounts_to(node["left"], depth - 1), _amounts_to(node["right"], depth - 1)
                 return Op("and" if symbol == "&&" else "or", both)
             if symbol in _COMPARISONS:
                 return _comparison(symbol, node["left"], node["right"])

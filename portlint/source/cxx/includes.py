@@ -107,7 +107,7 @@ def _held(header: Header) -> tuple[Expression, ...]:
 def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Header]:
     """The headers that a file of the tree includes, nearest first."""
     found: dict[str, Header] = {}
-    waiting = [(path, text, preprocessor, (), 0)]
+    waiting: list[tuple[str, bytes, Preprocessor, tuple[Guard, ...], int]] = [(path, text, preprocessor, (), 0)]
     while waiting and len(found) < _MOST_HEADERS:
         includer, body, directives, outer, depth = waiting.pop(0)
         for match in _INCLUDE.finditer(body):

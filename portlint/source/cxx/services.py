@@ -1,4 +1,4 @@
-"""The services that rules ask of C++, on top of the analysis of the file: origins, callers, warps, sizes, conditions."""
+"""The services that rules ask of C++ on top of the analysis: origins, callers, warps, sizes, conditions."""
 
 from __future__ import annotations
 

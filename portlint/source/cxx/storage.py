@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from portlint.source.cxx.services import CxxServices
 
 _INT_32 = re.compile(
-    r"(const |volatile |static |constexpr |std::|unsigned |signed )*(int|unsigned|signed|u?int32_t|uint|u32|i32)( const)?"
+    r"(const |volatile |static |constexpr |std::|unsigned |signed )*"
+    r"(int|unsigned|signed|u?int32_t|uint|u32|i32)( const)?"
 )
 _LITERAL_64 = re.compile(r"[lL]", re.ASCII)
 _ARITHMETIC = frozenset("+ - * / % & | ^".split())
@@ -97,7 +98,7 @@ class Storage:
         return next((one for one in self.analysis.declarations_of(array) if one.type == "array_declarator"), None)
 
     def _is_narrow_arithmetic(self, expression: Node) -> bool:
-        """Whether the usual arithmetic conversions leave 32 bits: both sides have no more, or the one that is shifted."""
+        """Whether arithmetic leaves 32 bits: both sides have no more, or the one that is shifted has not."""
         symbol = expression["operator"].text
         if symbol in ("<<", ">>"):
             return self.has_32_bits(expression["left"])

@@ -74,9 +74,9 @@ class Warps:
         for statement in node.ancestors("if_statement"):
             test = statement["condition"]
             for one in test.walk("binary_expression"):
-                if one["operator"].text in ("<", "<=") and one["right"].constant in (GROUP, GROUP - 1):
-                    if one["left"].role("thread-index"):
-                        return True
+                below = one["operator"].text in ("<", "<=") and one["right"].constant in (GROUP, GROUP - 1)
+                if below and one["left"].role("thread-index"):
+                    return True
         return False
 
     def _asks_for_width(self, function: Node) -> bool:

@@ -153,7 +153,9 @@ class Roles:
         """Whether an import of the same package stands before it at the left margin, where nothing guards it."""
         package = _package(statement).encode()
         before = self.scopes.source.text[: statement.start]
-        return any(before.startswith(start) or b"\n" + start in before for start in (b"import " + package, b"from " + package))
+        return any(
+            before.startswith(start) or b"\n" + start in before for start in (b"import " + package, b"from " + package)
+        )
 
     def _is_looked_for(self, statement: Node) -> bool:
         """Whether a test of its package, or `pytest.importorskip`, has let an import run.

@@ -1,0 +1,49 @@
+"""The byte gate is only a short cut: with it and without it a scan finds the same."""
+
+from __future__ import annotations
+
+import pytest
+from harness import Fixture, fixtures
+
+from portlint.detect import RuleSet, detect, gate
+from portlint.rule import Detector, Hit, Hits, Node, Rule
+from portlint.rules import discover
+from portlint.source import Source
+from portlint.source.decode import decode
+from portlint.source.language import by_content, by_name
+
+
+def nothing(node: Node) -> Hits:
+    yield Hit(node)
+
+
+@pytest.mark.parametrize("fixture", [one for one in fixtures() if one.expectations], ids=lambda one: one.name)
+def test_it_lets_in_every_file_in_which_a_detector_finds_something(fixture: Fixture) -> None:
+    kind = by_name(fixture.path.name) or ""
+    if kind == "notebook":
+        return
+    text = decode(fixture.path.read_bytes(), kind).text
+    language = by_content(kind, text) or ""
+    for rule in discover().values():
+        for detector in rule.detectors:
+            alone = Rule(assumes={}, message="", remedy={"*": ""})
+            alone.detectors = [detector]
+            rules = RuleSet([alone])
+            if detect(Source(fixture.path.name, text, language), rules)[0]:
+                assert rules.may_fire(text, language), detector.detect.__name__
+
+
+@pytest.mark.parametrize(
+    ("detector", "clauses"),
+    [
+        (Detector("python", nothing, names=frozenset({"torch.load", "torch.jit.load"}), kind="call"), {"load", "torch"}),
+        (Detector("python", nothing, names=frozenset({".item"}), kind="call"), {"item"}),
+        (Detector("cuda", nothing, names=frozenset({"__shfl"}), kind="call"), {"__shfl"}),
+        (Detector("cuda", nothing, '((identifier) @x (#any-of? @x "a" "b"))'), {"a b"}),
+        (Detector("cuda", nothing, '((identifier) @x (#match? @x "arch=|sm_"))'), {"arch= sm_"}),
+        (Detector("cuda", nothing, '((identifier) @x (#match? @x "^sm_"))'), set()),
+        (Detector("cuda", nothing, '((identifier) @x (#eq? @x "a")) ((comment) @x)'), {"a"}),
+    ],
+)
+def test_its_words_are_read_off_names_and_predicates(detector: Detector, clauses: set[str]) -> None:
+    assert {" ".join(sorted(word.decode() for word in clause)) for clause in gate(detector)} == clauses
