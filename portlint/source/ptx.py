@@ -11,9 +11,9 @@ import re
 import msgspec
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_STATEMENT = re.compile(r"[;{}\n]")
+_STATEMENT = re.compile(r"[;\n]")
 _INSTRUCTION = re.compile(
-    r"^\s*(?:[$%\w]+:\s*)*(?:@!?\s*[%\w]+\s+)?(?P<opcode>[a-z][a-z0-9_]*(?:[.:]{1,2}[\w]+)*)(?P<operands>.*)$",
+    r"^[\s{}]*(?:[$%\w]+:[\s{}]*)*(?:@!?\s*[%\w]+\s+)?(?P<opcode>[a-z][a-z0-9_]*(?:[.:]{1,2}[\w]+)*)(?P<operands>.*)$",
     re.DOTALL,
 )
 

@@ -55,7 +55,7 @@ def named_macro(name: Node, value: Node) -> Hits:
 @rule.cuda('((enumerator name: (identifier) @name value: (_) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
 def named_constant(name: Node, value: Node) -> Hits:
     literal = value.type in ("number_literal", "initializer_list")
-    if name.role("warp-size") and literal and value.constant == 32:
+    if name.role("warp-size") and literal and name.constant == 32:  # the variable keeps what it is first given
         yield Hit(value, guards=(*value.guards, DEVICE_PASS))
 
 

@@ -24,16 +24,35 @@ rule = Rule(
 )
 
 
-@rule.cuda_calls("cudaFuncSetAttribute", "hipFuncSetAttribute")
+OPT_INS = ("MaxDynamicSharedMemorySize", "MAX_DYNAMIC_SHARED_SIZE_BYTES")
+DRIVER_POSITION = 7
+"""of the shared memory among the arguments of cuLaunchKernel and hipModuleLaunchKernel"""
+
+
+@rule.cuda_calls("cudaFuncSetAttribute", "hipFuncSetAttribute", "cuFuncSetAttribute")
 def opt_in(call: Node) -> Hits:
     attribute, size = call.argument(1), call.argument(2)
-    if attribute is not None and attribute.text.endswith("MaxDynamicSharedMemorySize"):
+    if attribute is not None and attribute.text.endswith(OPT_INS):
         yield from _judge(size, "memory.shared_bytes")
 
 
 @rule.cuda("(call_expression (kernel_call_syntax)) @call")
+@rule.cuda_calls("hipLaunchKernelGGL", "hipLaunchKernel", "cudaLaunchKernel")
 def launch(call: Node) -> Hits:
     yield from _judge(call.launched_bytes, "memory.shared_bytes")
+
+
+@rule.cuda_calls("cuLaunchKernel", "hipModuleLaunchKernel")
+def driver_launch(call: Node) -> Hits:
+    yield from _judge(call.argument(DRIVER_POSITION), "memory.shared_bytes")
+
+
+@rule.cuda(
+    "((assignment_expression left: (field_expression field: (_) @_field) right: (_) @size)"
+    ' (#any-of? @_field "dynamicSmemBytes" "sharedMemBytes"))'
+)
+def configuration(size: Node) -> Hits:
+    yield from _judge(size, "memory.shared_bytes")
 
 
 @rule.cuda("(declaration (type_qualifier) declarator: (array_declarator) @array)")

@@ -86,7 +86,8 @@ class CxxServices(CxxAnalysis, Analysis):
     def origin(self, node: Node) -> Node:
         """The only expression that a value may come from, else the node itself."""
         found = self.choices(node)
-        return found[0] if len(found) == 1 else node
+        only = found[0] if len(found) == 1 else node
+        return self.body_of_text(only) or only
 
     def imports(self, module: str) -> bool:
         """Whether the file includes a header of that name."""

@@ -82,10 +82,11 @@ class Storage:
         declaration = next(declared.ancestors("declaration"), None) if declared is not None else None
         kind = declaration.get("type") if declaration is not None else None
         element = size_of(kind.text) if kind is not None else None
-        if declared is None or element is None:
+        sizes = _sizes(declared) if declared is not None else []
+        if not sizes or element is None:
             return None
         total = element
-        for size in _sizes(declared):
+        for size in sizes:
             count = size.constant
             if not isinstance(count, int) or count <= 0:
                 return None
