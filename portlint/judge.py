@@ -156,8 +156,9 @@ def lives(guards: tuple[Guard, ...], target: Target, language: str) -> bool | No
     if language != "cuda":
         live = is_live(guards, target.queries())
         return None if live is UNKNOWN else bool(live)
-    outcomes = [is_live(guards, environment) for _, environment in target.passes()]
-    if any(outcome is True for outcome in outcomes) or not outcomes:
+    environments = [environment for _, environment in target.passes()] or [target.queries()]
+    outcomes = [is_live(guards, environment) for environment in environments]
+    if any(outcome is True for outcome in outcomes):
         return True
     return None if any(outcome is UNKNOWN for outcome in outcomes) else False
 

@@ -207,9 +207,7 @@ class TestSelection:
             (["--ignore", "lanes @ hopper"], {"lanes/mask-is-32-bit", "lanes/reduction-starts-at-16"}),
         ],
     )
-    def test_rules_are_chosen_by_pack_name_and_target(
-        self, check: Check, arguments: list[str], left: set[str]
-    ) -> None:
+    def test_rules_are_chosen_by_pack_name_and_target(self, check: Check, arguments: list[str], left: set[str]) -> None:
         Path("a.cu").write_text(MASKS)
         result = check(".", "-t", "cdna3", "--output-format", "json", *arguments)
         assert {one["rule"] for one in report(result)["findings"]} == left

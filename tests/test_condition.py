@@ -68,7 +68,9 @@ def test_code_is_dead_only_if_some_guard_is_known_to_fail(
 
 
 expressions = st.recursive(
-    st.one_of(st.builds(Literal, st.one_of(st.booleans(), st.integers(-9, 9))), st.sampled_from([Name("x"), Name("y")])),
+    st.one_of(
+        st.builds(Literal, st.one_of(st.booleans(), st.integers(-9, 9))), st.sampled_from([Name("x"), Name("y")])
+    ),
     lambda inner: st.one_of(
         st.builds(lambda a: Op("not", (a,)), inner),
         st.builds(lambda o, a, b: Op(o, (a, b)), st.sampled_from(["and", "or", "==", "<", "+", "%"]), inner, inner),

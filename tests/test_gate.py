@@ -36,7 +36,10 @@ def test_it_lets_in_every_file_in_which_a_detector_finds_something(fixture: Fixt
 @pytest.mark.parametrize(
     ("detector", "clauses"),
     [
-        (Detector("python", nothing, names=frozenset({"torch.load", "torch.jit.load"}), kind="call"), {"load", "torch"}),
+        (
+            Detector("python", nothing, names=frozenset({"torch.load", "torch.jit.load"}), kind="call"),
+            {"load", "torch"},
+        ),
         (Detector("python", nothing, names=frozenset({".item"}), kind="call"), {"item"}),
         (Detector("cuda", nothing, names=frozenset({"__shfl"}), kind="call"), {"__shfl"}),
         (Detector("cuda", nothing, '((identifier) @x (#any-of? @x "a" "b"))'), {"a b"}),

@@ -51,9 +51,11 @@ def _crosses_32_lanes(loop: Node) -> bool:
 
 
 def _initial(start: Node) -> Node | None:
-    """What the loop variable is first given, if that is 16."""
+    """What the loop variable is first given, if that is 16; half of a named width is reported where that is set."""
     given = next((one.get("value") or one.get("right") for one in start.walk(*ASSIGNMENTS)), None)
-    return given if given is not None and given.constant == 16 else None
+    if given is None or given.constant != 16 or any(name.role("warp-size") for name in given.walk("identifier")):
+        return None
+    return given
 
 
 def _halves(loop: Node) -> bool:

@@ -170,11 +170,21 @@ def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
         return Name("device.type")
     if node["object"].type == "call" and attribute == "type":
         return condition(scopes, node["object"], depth - 1)
-    if attribute == "backend" and scopes.qualified(node["object"]).endswith(".get_current_target"):
+    if attribute == "backend" and _is_triton_target(scopes, node["object"]):
         return Name("triton.backend")
     if _GPU_FLAG.match(attribute):
         return _ONLY_WITH_CUDA
     return Name(node.text) if _is_dotted(node) else UNANSWERABLE
+
+
+def _is_triton_target(scopes: Scopes, owner: Node) -> bool:
+    """Whether an expression is Triton's current target: the call itself, or a name that was given it."""
+    if owner.type == "identifier":
+        binding = scopes.only(owner.text, owner)
+        if binding is None or binding.kind != "assign" or binding.value is None:
+            return False
+        owner = binding.value
+    return owner.type == "call" and owner["function"].text.endswith("get_current_target")
 
 
 def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
