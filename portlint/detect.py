@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from portlint.rule import Detector, Hit, Rule
-from portlint.source.node import Node
+from portlint.source.node import MissingField, Node
 from portlint.source.prescan import Limits
 
 if TYPE_CHECKING:
@@ -230,7 +230,14 @@ def _look(source: Source, match: Match) -> Sequence[Hit]:
     if detector.language == "python" and detector.names and not _is_named(captures[detector.kind], detector.names):
         return ()
     code = detector.detect.__code__
-    return tuple(detector.detect(*(captures.get(name) for name in code.co_varnames[: code.co_argcount])))
+    hits: list[Hit] = []
+    try:
+        for hit in detector.detect(*(captures.get(name) for name in code.co_varnames[: code.co_argcount])):
+            if hit.node.start < hit.node.end:  # the parser puts in empty nodes where it misses something
+                hits.append(msgspec.structs.replace(hit, guards=hit.node.guards) if hit.guards is None else hit)
+    except MissingField:
+        pass  # broken code: what the detector saw before stands
+    return hits
 
 
 def _is_named(anchor: Node, names: frozenset[str]) -> bool:

@@ -40,7 +40,7 @@ class Judge:
 
     def judge(self, rule: Rule, hit: Hit, targets: tuple[Target, ...]) -> list[Finding]:
         """The findings of one hit, one at most per target."""
-        guards = hit.node.guards if hit.guards is None else hit.guards
+        guards = hit.guards or ()
         assumes = rule.assumes if hit.assumes is None else hit.assumes
         found: list[Finding] = []
         fingerprint = ""

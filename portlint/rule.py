@@ -96,7 +96,7 @@ class Hit(msgspec.Struct, frozen=True):
     words: Mapping[str, object] = {}
     """more placeholders for the message"""
     guards: tuple[Guard, ...] | None = None
-    """instead of the node's own guards"""
+    """the conditions under which it is live; the node's own where the rule says nothing"""
     otherwise: str | None = None
     """instead of the rule's own"""
     language: str = ""

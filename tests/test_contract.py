@@ -14,6 +14,8 @@ from portlint.target import load, shipped, vocabulary
 HEADINGS = ["Exceptions", "Fix safety", "References"]
 LONGEST_PART = 1024
 """GitHub's limit for a rule's texts, in characters"""
+LONGEST_EXAMPLE = 20
+"""lines that people read before they look away"""
 
 SUFFIXES = {"python": {".py", ".pyi", ".ipynb"}, "cuda": {".cu", ".cuh", ".hip", ".h", ".hpp", ".cpp", ".cc", ".inl"}}
 
@@ -71,6 +73,14 @@ class TestRule:
             assert silent, f"no {language} fixture in which it is silent"
             assert all(fixture.path.name.startswith("silent_") for fixture in silent)
             assert not any(fixture.path.name.startswith("silent_") for fixture in fires)
+
+    def test_it_has_an_example_before_and_after(self, name: str) -> None:
+        named = [(fixture.path.name.partition(".")[0], fixture.path) for fixture in of(name)]
+        (before,) = (path for stem, path in named if stem == "before")
+        (after,) = (path for stem, path in named if stem == "silent_after")
+        assert {finding.rule for finding in scan(before, rules().values(), shipped())} == {name}
+        assert len(before.read_text(encoding="utf-8").splitlines()) <= LONGEST_EXAMPLE
+        assert not scan(after, rules().values(), shipped())
 
     def test_it_fires_for_one_target_and_not_for_another(self, name: str) -> None:
         for fixture in of(name):

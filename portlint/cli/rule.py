@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +11,12 @@ import click
 from portlint.cli.errors import UserError, friendly
 
 if TYPE_CHECKING:
+    from portlint.explain import Explanation, Outcome
     from portlint.rule import Rule
+
+WIDTH = 100
+"""columns to which prose is filled"""
+INDENT = "    "
 
 
 @click.command()
@@ -17,73 +24,87 @@ if TYPE_CHECKING:
 @click.option("--output-format", type=click.Choice(("text", "json")), default="text")
 @friendly
 def rule(name: str | None, output_format: str) -> None:
-    """List the rules, or explain the rule NAME: why it matters, what to do, and on which targets it holds."""
+    """List the rules, or explain the rule NAME: why it matters, an example, what to do, and where it fires."""
     from portlint.rules import discover
 
-    rules = discover()
-    if name is not None and name not in rules:
+    described: Any
+    if name is None:
+        described = [_entry(one) for one in discover().values()]
+        shown = _table(described)
+    else:
+        described = _explained(discover(), name)
+        shown = _page(described)
+    if output_format == "json":
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(described), indent=1).decode())
+    else:
+        click.echo("\n".join(shown))
+
+
+def _entry(one: Rule) -> dict[str, Any]:
+    from portlint.explain import languages
+    from portlint.run import describe
+
+    return {"name": one.name, "summary": describe(one).summary, "languages": languages(one)}
+
+
+def _table(entries: list[dict[str, Any]]) -> Iterator[str]:
+    width = max(len(entry["name"]) for entry in entries)
+    return (f"{entry['name']:{width}}  {entry['summary']}" for entry in entries)
+
+
+def _explained(rules: Mapping[str, Rule], name: str) -> Explanation:
+    from portlint.examples import MissingExample
+    from portlint.explain import explain
+
+    if name not in rules:
         from difflib import get_close_matches
 
         near = get_close_matches(name, rules, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise UserError(f"there is no rule '{name}'.{hint} 'portlint rule' lists them all.")
-    chosen = [rules[name]] if name else list(rules.values())
-    if output_format == "json":
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode([_described(one) for one in chosen]), indent=1).decode())
-    elif name:
-        click.echo(_page(rules[name]))
-    else:
-        width = max(map(len, rules))
-        for one in chosen:
-            click.echo(f"{one.name:{width}}  {_summary(one)}")
+    try:
+        return explain(rules[name])
+    except MissingExample as error:
+        raise UserError(str(error)) from error
 
 
-def _summary(one: Rule) -> str:
-    return " ".join(one.doc.strip().partition("\n\n")[0].split())
+def _page(one: Explanation) -> Iterator[str]:
+    from portlint.explain import LANGUAGES
+
+    yield from (one.name, "=" * len(one.name), "", one.summary)
+    if one.why:
+        yield from ("", one.why)
+    yield from ("", f"Languages: {', '.join(LANGUAGES[language] for language in one.languages)}")
+    yield from ("", "Before", "", textwrap.indent(one.before.text.rstrip(), INDENT))
+    yield from ("", "After", "", textwrap.indent(one.after.text.rstrip(), INDENT))
+    yield from ("", "Remedy", "")
+    for family, text in one.remedy.items():
+        yield _filled(f"{'otherwise' if family == '*' else family}: {text}")
+    yield from ("", "The example fires on", "")
+    for outcome in one.fires_on:
+        yield from _outcome(outcome)
+    if one.exceptions:
+        yield from ("", "Exceptions", "", textwrap.indent(one.exceptions, INDENT))
+    if one.fix_safety:
+        yield from ("", "Fix safety", "", textwrap.indent(one.fix_safety, INDENT))
+    if one.references:
+        yield from ("", "References", "", *(INDENT + url for url in one.references))
 
 
-def _fires_on(one: Rule) -> dict[str, list[str]]:
-    """For each assumed fact, the targets whose own value differs. What a hit assumes itself depends on the code."""
-    from portlint.judge import holds
-    from portlint.target import load, shipped
-
-    targets = [load(name) for name in shipped()]
-    return {
-        name: [
-            target.name for target in targets if (fact := target.fact(name)) is not None and not holds(assumed, fact)
-        ]
-        for name, assumed in one.assumes.items()
-    }
+def _outcome(one: Outcome) -> Iterator[str]:
+    yield _filled(f"{one.target}: {one.verdict}; {one.title} has {one.fact.text}")
+    if one.fact.cite is not None:
+        yield f"{INDENT * 2}{one.fact.cite.title}, {one.fact.cite.url}"
 
 
-def _described(one: Rule) -> dict[str, Any]:
-    from portlint.rule import unfold
-
-    return {
-        "name": one.name,
-        "summary": _summary(one),
-        "description": one.doc.strip().partition("\n\n")[2],
-        "languages": sorted({detector.language for detector in one.detectors}),
-        "assumes": {name: unfold(assumed) for name, assumed in one.assumes.items()},
-        "remedy": dict(one.remedy),
-        "fires_on": _fires_on(one),
-    }
-
-
-def _page(one: Rule) -> str:
-    from portlint.rule import unfold
-    from portlint.target import vocabulary
-
-    lines = [one.name, "=" * len(one.name), "", one.doc.strip(), "", "## Assumes", ""]
-    fires = _fires_on(one)
-    for name, assumed in one.assumes.items():
-        on = ", ".join(fires[name]) or "no target"
-        lines.append(f"{name} = {unfold(assumed)}: {vocabulary()[name].title}; another value on {on}.")
-    if not one.assumes:
-        lines.append("What the code says decides: each finding names the fact that it contradicts.")
-    lines += ["", "## Remedy", ""]
-    lines += [f"{'everywhere else' if key == '*' else key}: {text}" for key, text in one.remedy.items()]
-    lines += ["", f"Languages: {', '.join(sorted({detector.language for detector in one.detectors}))}"]
-    return "\n".join(lines)
+def _filled(text: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=INDENT,
+        subsequent_indent=INDENT * 2,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

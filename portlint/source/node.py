@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from portlint.source import Source
 
 
+class MissingField(KeyError):
+    """A node lacks a field that its grammar gives it: the code is broken there, and says nothing to a rule."""
+
+
 class Node:
     """One syntax node of a `Source`. Two nodes are equal if they are the same place in the same file."""
 
@@ -70,10 +74,10 @@ class Node:
         return None if raw is None else Node(self.source, raw)
 
     def __getitem__(self, field: str) -> Node:
-        """The child in that field of the grammar; KeyError where there is none."""
+        """The child in that field of the grammar; raises MissingField where the code is too broken to have it."""
         child = self.get(field)
         if child is None:
-            raise KeyError(f"{self.type} has no '{field}' at line {self.line}")
+            raise MissingField(f"{self.type} has no '{field}' at line {self.line}")
         return child
 
     def ancestors(self, *types: str) -> Iterator[Node]:

@@ -18,7 +18,7 @@ rule = Rule(
         "intel-xpu": "Choose the backend by device: `xccl`.",
         "tpu": "Choose the backend by device: `xla` after `import torch_xla.distributed.xla_backend`.",
         "neuron": "Choose the backend by device: `xla` after `import torch_xla.distributed.xla_backend`.",
-        "*": "Choose the backend by device: `gloo` on the CPU, or let PyTorch choose by leaving the backend out.",
+        "*": "Choose the backend by device: `torch.distributed.get_default_backend_for_device(device)` (PyTorch 2.6 and newer) names it, `gloo` for the CPU.",
     },
 )
 

@@ -21,7 +21,7 @@ rule = Rule(
     remedy={
         "cdna3": "Choose the format from the device: `torch.float8_e4m3fnuz`/`float8_e5m2fnuz` on gfx94x, with scales computed from `torch.finfo` of that type; convert stored OCP weights, whose bits mean half the value as FNUZ.",
         "amd": "Choose the format from the device's `gcnArchName`; without FP8 matrix units use bfloat16 or int8.",
-        "nvidia": "Choose the format from the device: OCP `torch.float8_e4m3fn`/`float8_e5m2` on NVIDIA, FNUZ only on gfx94x.",
+        "nvidia": "Choose the format from the device: OCP `torch.float8_e4m3fn`/`float8_e5m2` from compute capability 8.9 on, bfloat16 or int8 before; FNUZ is for AMD's gfx94x only.",
         "*": "Choose the format from the device; without FP8 use bfloat16 or int8.",
     },
 )

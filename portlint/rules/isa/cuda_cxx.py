@@ -30,5 +30,5 @@ def first_kernel(function: Node, declarator: Node) -> Hits:
     if not function.role("kernel"):
         return
     kernels = (one for one in function.source.root.walk("function_definition") if one.role("kernel"))
-    if next(kernels) == function:
-        yield Hit(next(declarator.walk("identifier")))
+    if next(kernels, None) == function:
+        yield Hit(next(declarator.walk("identifier"), declarator))

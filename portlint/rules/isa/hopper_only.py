@@ -15,7 +15,7 @@ rule = Rule(
     assumes={},
     message="'{text}' needs a feature of newer NVIDIA parts; {target} has {fact}.",
     remedy={
-        "amd": "Keep it behind `#ifndef USE_ROCM`, and launch or copy without it in the AMD branch: a plain launch for clusters and dependent launch, a loop of vector loads into LDS for the tensor memory accelerator, MFMA for `wgmma`.",
+        "amd": "Keep it behind `#ifndef USE_ROCM`, and launch or copy without it in the AMD branch: a plain launch for clusters and dependent launch, a loop of vector loads into LDS for the tensor memory accelerator, MFMA (CDNA) or WMMA (RDNA) for `wgmma`.",
         "nvidia": "Choose this path by the exact architectures that have the feature, and keep a path for the others.",
         "*": "Choose this path by the device, and keep a path without the feature.",
     },

@@ -39,7 +39,7 @@ def sync_mask(call: Node) -> Hits:
     if call.source.defines(call.name) or not call.arguments:
         return
     mask = call.arguments[0]
-    for origin in mask.choices or [mask]:
+    for origin in [mask] if mask.role("32-bit") else mask.choices:
         if origin.role("32-bit"):
             guards = call.guards if origin == mask else (*call.guards, *origin.guards)
             yield Hit(mask, assumes={"lanes.mask_bits": 32}, otherwise="breaks", guards=guards)

@@ -1,7 +1,7 @@
 """`warpSize` is used where a constant expression is needed.
 
 On AMD `warpSize` was a macro once; since ROCm 7.0 it is an object that only device code can convert to an integer. As an
-array bound, a template argument or in `#if` it no longer compiles.
+array bound, a template argument or in `#if` it no longer compiles. nvcc refuses it in these places as well.
 
 ## Exceptions
 Arithmetic at run time (`threadIdx.x % warpSize`) is what `warpSize` is for, and silent.

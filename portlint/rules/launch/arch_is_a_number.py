@@ -23,7 +23,7 @@ rule = Rule(
 @rule.calls("int", "float")
 def parsed(call: Node) -> Hits:
     if len(call.arguments) == 1 and _is_architecture(call.arguments[0]) and call.source.imports("triton"):
-        yield Hit(call)
+        yield Hit(call, language="triton")
 
 
 def _is_architecture(value: Node) -> bool:

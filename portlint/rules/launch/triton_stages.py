@@ -17,7 +17,7 @@ rule = Rule(
     message="'{text}' keeps at least {assumed} bytes in shared memory, at 2 bytes an element; {target} has {fact}.",
     remedy={
         "amd": "Add configurations with fewer stages (`num_stages=2`) and smaller BLOCK_K; choose the list by `triton.runtime.driver.active.get_current_target()`.",
-        "*": "Add configurations with fewer stages or smaller tiles, and choose the list by the device's shared memory.",
+        "*": "Add configurations with fewer stages or smaller tiles, and choose the list by the device's shared memory, `max_shared_mem` of `triton.runtime.driver.active.utils.get_device_properties(index)`.",
     },
 )
 

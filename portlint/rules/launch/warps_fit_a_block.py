@@ -15,7 +15,7 @@ rule = Rule(
     assumes={},
     message="num_warps = '{text}' is more than a block can hold; {target} has {fact}.",
     remedy={
-        "*": "Filter the list by the device: keep `num_warps * warp_size <= 1024`, with `torch.cuda.get_device_properties(device).warp_size`.",
+        "*": "Filter the list by the device: keep `num_warps * warp_size <= 1024`, with `triton.runtime.driver.active.get_current_target().warp_size`.",
     },
 )
 
