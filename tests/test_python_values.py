@@ -219,7 +219,10 @@ def test_what_runs_when_a_module_is_imported(code: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("for x in y:\n    here()\n    loss.backward()", True),
+        ("for x in y:\n    here()\n    loss.backward()", False),
+        ("for x in range(3):\n    here()\n    optimizer.step()", False),
+        ("for x in [1, 2]:\n    here()\n    optimizer.step()", False),
+        ("for x in y:\n    here()\n    optimizer.step()\n    torch.cuda.synchronize()", False),
         ("while True:\n    here()\n    optimizer.step()", True),
         ("for x in y:\n    here()", False),
         ("for x in y:\n    loss.backward()\nhere()", False),

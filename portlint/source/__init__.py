@@ -108,6 +108,11 @@ class Analysis:
         del node
         return None
 
+    def uses(self, name: Node) -> list[Node]:
+        """The uses of a name in the same file, its definition left out."""
+        del name
+        return []
+
     def callers(self, function: Node) -> list[Node]:
         """The calls of a function in the same file."""
         del function

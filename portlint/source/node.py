@@ -178,6 +178,11 @@ class Node:
         return self.source.analysis.enclosing_function(self)
 
     @property
+    def uses(self) -> list[Node]:
+        """Of a name: where the same file uses it, its definition left out."""
+        return self.source.analysis.uses(self)
+
+    @property
     def callers(self) -> list[Node]:
         """Of a function definition: the calls by its name in the same file."""
         return self.source.analysis.callers(self)

@@ -5,7 +5,8 @@ bias, largest value (448 against 240) and NaN, so bits of one read as the other 
 units take their own family only.
 
 ## Exceptions
-Naming a format to compare or to look it up (`x.dtype == torch.float8_e4m3fn`, keys and members of tables) is silent.
+Naming a format to compare, to look up, to tag a configuration, or to hold bytes (`torch.empty`, `view`) is silent; what
+counts is a conversion to it, or its range taken for a scale.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/reference/low_fp_types.html
@@ -35,28 +36,41 @@ FACTS = {
         "float8_e5m2fnuz": "fp8_e5m2fnuz",
     }.items()
 }
-USES = frozenset(
-    ("to", "view", "type", "empty", "zeros", "ones", "full", "tensor", "finfo", "empty_like", "randn", "rand")
-)
+COMPUTING = frozenset(("to", "type", "finfo", "astype"))
+"""calls that convert to a format or take its range; a container of that dtype, a view and a tag compute nothing"""
 
 
 @rule.references(*FACTS)
 def chosen(name: Node) -> Hits:
-    parent = name.parent
-    while parent is not None and parent.type in ("conditional_expression", "parenthesized_expression"):
-        parent = parent.parent
-    if parent is None:
-        return
-    if parent.type == "keyword_argument":
-        used = "dtype" in parent["name"].text
-    elif parent.type == "argument_list" and parent.parent is not None:
-        used = _called(parent.parent) in USES
-    else:
-        used = parent.type in ("assignment", "default_parameter", "typed_default_parameter")
-    if used:
+    kept = _kept_in(name)
+    uses = kept.uses if kept is not None else []
+    if _computes(name) or any(map(_computes, uses)) or (kept is not None and not uses):
         yield Hit(name, assumes={FACTS[name.name]: "native"})
 
 
-def _called(call: Node) -> str:
-    function = call["function"]
-    return function["attribute"].text if function.type == "attribute" else function.text
+def _computes(dtype: Node) -> bool:
+    """Whether a dtype stands as the argument of a conversion, or of a question for its range."""
+    parent = dtype.parent
+    while parent is not None and parent.type in ("conditional_expression", "parenthesized_expression"):
+        parent = parent.parent
+    if parent is not None and parent.type == "keyword_argument" and parent["name"].text == "dtype":
+        parent = parent.parent
+    if parent is None or parent.type != "argument_list" or parent.parent is None:
+        return False
+    function = parent.parent["function"]
+    called = function["attribute"].text if function.type == "attribute" else function.text
+    return called in COMPUTING
+
+
+def _kept_in(dtype: Node) -> Node | None:
+    """The name that a dtype is given to: `FP8 = torch.float8_e4m3fn`, `def quantize(x, dtype=...)`.
+
+    One that the file does not use is meant for other files.
+    """
+    parent = dtype.parent
+    while parent is not None and parent.type in ("conditional_expression", "parenthesized_expression"):
+        parent = parent.parent
+    if parent is None or parent.type not in ("assignment", "default_parameter", "typed_default_parameter"):
+        return None
+    target = parent.get("left") or parent.get("name")
+    return target if target is not None and target.type == "identifier" else None

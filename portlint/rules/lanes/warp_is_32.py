@@ -38,7 +38,7 @@ def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
     if width.constant != (LANE | WARP)[operator]:
         return
     function = expression.function
-    if function is None or not function.role("whole-warp"):
+    if function is None or not function.role("whole-warp") or function.role("at-most-32-threads"):
         return
     if index.role("thread-index"):
         yield Hit(expression)
@@ -46,7 +46,7 @@ def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
 
 @rule.cuda('((preproc_def name: (identifier) @name value: (preproc_arg) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
 def named_macro(name: Node, value: Node) -> Hits:
-    if name.role("warp-size") and value.constant == 32:
+    if name.role("warp-size") and value.constant == 32 and _meets_the_warp(name):
         yield Hit(name, guards=(*value.guards, DEVICE_PASS))
 
 
@@ -55,7 +55,8 @@ def named_macro(name: Node, value: Node) -> Hits:
 @rule.cuda('((enumerator name: (identifier) @name value: (_) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
 def named_constant(name: Node, value: Node) -> Hits:
     literal = value.type in ("number_literal", "initializer_list")
-    if name.role("warp-size") and literal and name.constant == 32:  # the variable keeps what it is first given
+    # a variable may be given another value later: its own constant says that it keeps the first
+    if name.role("warp-size") and literal and name.constant == 32 and _meets_the_warp(name):
         yield Hit(value, guards=(*value.guards, DEVICE_PASS))
 
 
@@ -67,3 +68,12 @@ def lane_indexed_array(access: Node, array: Node, lane: Node) -> Hits:
     if lane.role("hardware-lane") and array.role("shared-array") and array.extent == 32 and not lane.role("bounded"):
         stored = array.declaration if access.role("stored-to") else None
         yield Hit(stored or access)
+
+
+def _meets_the_warp(name: Node) -> bool:
+    """Whether a function that uses a width does something over the whole warp.
+
+    A width that no function of the file uses is meant for other files.
+    """
+    functions = [function for use in name.uses if (function := use.function) is not None]
+    return not functions or any(function.role("whole-warp") for function in functions)

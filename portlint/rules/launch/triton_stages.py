@@ -36,6 +36,8 @@ def configuration(call: Node) -> Hits:
         return
     edges = {pair["key"].constant: pair["value"].constant for pair in tile.children if pair.type == "pair"}
     sizes = [next((edges[name] for name in names if name in edges), None) for names in EDGES.values()]
+    if any(keyword["name"].text == "prune_configs_by" for keyword in call.source.root.walk("keyword_argument")):
+        return  # the file drops what does not fit by itself
     count = stages.constant
     if not isinstance(count, int) or not all(isinstance(size, int) for size in sizes):
         return

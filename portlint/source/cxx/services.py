@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -111,6 +112,13 @@ class CxxServices(CxxAnalysis, Analysis):
         """The bytes that a declared array takes, where its type and all dimensions are known."""
         return self.storage.bytes_of(array)
 
+    def uses(self, name: Node) -> list[Node]:
+        """The uses of a name in the same file, macro bodies included, its definition left out."""
+        root = self.source.tree.root_node
+        places = re.finditer(rb"\b" + re.escape(name.text.encode()) + rb"\b", self.masked)
+        found = (root.descendant_for_byte_range(*one.span()) for one in places if one.start() != name.start)
+        return [Node(self.source, raw) for raw in found if raw is not None]
+
     def callers(self, function: Node) -> list[Node]:
         """The calls of a function by its name in the same file."""
         name = self.name(function).rpartition("::")[2]
@@ -205,6 +213,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
     "whole-warp": lambda services, node: services.warps.uses_whole_warp(node),
+    "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "shuffle": lambda services, node: services.warps.is_shuffle(node),
     "group-width": lambda services, node: services.warps.has_group_width(node),

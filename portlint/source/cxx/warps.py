@@ -41,6 +41,13 @@ class Warps:
             return True
         return any(self._covers_warp(call) for call in function.walk("call_expression"))
 
+    def is_one_group(self, function: Node) -> bool:
+        """Whether a kernel says in its launch bounds that a block has no more than 32 threads."""
+        signature = self.analysis.function(function)
+        bounds = signature.launch_bounds if signature is not None else ()
+        threads = bounds[0].constant if bounds else None
+        return isinstance(threads, int) and threads <= GROUP
+
     def works_in_groups(self, function: Node) -> bool:
         """Whether a function splits its threads into groups of 32 by literals and never asks for the real width."""
         if self._asks_for_width(function):

@@ -66,6 +66,10 @@ class PythonAnalysis(Analysis):
         """The function definition around a node."""
         return self.scopes.function(node)
 
+    def uses(self, name: Node) -> list[Node]:
+        """The uses of a name in the same file, what defines it left out."""
+        return [use for use in self.scopes.uses(name.text) if use != name]
+
     def callers(self, function: Node) -> list[Node]:
         """The calls of a function by its bare name, or as a method of `self`, in the same file."""
         return self.scopes.callers(function)

@@ -30,6 +30,12 @@ _PROBES = {
 _AVAILABLE = Name("torch.cuda.is_available")
 _ONLY_WITH_CUDA = Op("and", (_AVAILABLE, UNANSWERABLE))
 """false where there is no CUDA device, and open where there is one"""
+CAPABILITY = Name("device.capability")
+ONLY_ON_NVIDIA = Op("and", (Name("is_nvidia"), UNANSWERABLE))
+"""false on every other vendor's machines, and open on NVIDIA's"""
+_SM_NUMBER = Op(
+    "+", (Op("*", (Op("item", (CAPABILITY, Literal(0))), Literal(10))), Op("item", (CAPABILITY, Literal(1))))
+)
 _DEVICE_COUNT = Op("if", (_AVAILABLE, UNANSWERABLE, Literal(0)))
 
 _ATTRIBUTES: dict[str, Expression] = {
@@ -43,6 +49,9 @@ _ATTRIBUTES: dict[str, Expression] = {
 }
 _DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
+_CAPABILITY_NAME = re.compile(r"_?(get_|query_)?(device_|compute_|gpu_|cuda_)*capability")
+_SM_NAME = re.compile(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|number|arch))?")
+_NVIDIA_PART = re.compile(r"(^|_)(sm_?\d{2,3}[af]?|hopper|blackwell|h100|h200|b200|a100|ampere)(_|$)", re.IGNORECASE)
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
@@ -96,6 +105,7 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
     values = [condition(scopes, operand, depth - 1) for operand in operands]
     if symbols == ["=="] and Literal("nccl") in values:  # the backend of a process group that is running
         return _ONLY_WITH_CUDA
+    values = [_as_number(scopes, one, values) or value for one, value in zip(operands, values, strict=True)]
     tests: list[Expression] = []
     for symbol, left, right in zip(symbols, values[:-1], values[1:], strict=True):
         if symbol in _COMPARISONS or symbol in ("is", "in"):
@@ -140,9 +150,37 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return UNANSWERABLE
     if function.type == "identifier" and (local := _returned(scopes, function)) is not None:
         return condition(scopes, local, depth - 1)
+    convention = _by_convention(function)
+    if convention is not None:
+        return convention
     if name:
         return Name(name)
     return Name(function.text) if _is_dotted(function) else UNANSWERABLE
+
+
+def _by_convention(node: Node) -> Expression | None:
+    """What a name says where its definition is not to be seen: `get_compute_capability()`, `is_sm90_supported`."""
+    last = node["attribute"].text if node.type == "attribute" else node.text
+    if _CAPABILITY_NAME.fullmatch(last):
+        return CAPABILITY
+    return ONLY_ON_NVIDIA if names_nvidia_part(last) else None
+
+
+def names_nvidia_part(name: str) -> bool:
+    """Whether a flag or predicate is named for an NVIDIA part: `requires_h100`, `SM90_SUPPORTED`."""
+    return _NVIDIA_PART.search(name) is not None
+
+
+def _as_number(scopes: Scopes, operand: Node, values: list[Expression]) -> Expression | None:
+    """The capability as one number, 90 for 9.0, where a name such as `get_sm_version()` is compared with one."""
+    reference = operand["function"] if operand.type == "call" else operand
+    last = reference["attribute"].text if reference.type == "attribute" else reference.text
+    numbers = [one.value for one in values if isinstance(one, Literal) and isinstance(one.value, int)]
+    is_number = any(not isinstance(number, bool) and 50 <= number < 300 for number in numbers)
+    if not is_number or not _SM_NAME.fullmatch(last):
+        return None
+    known = scopes.only(last, operand)
+    return _SM_NUMBER if known is None or known.kind in ("import", "parameter", "function") else None
 
 
 def _returned(scopes: Scopes, function: Node) -> Node | None:
@@ -201,7 +239,9 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
             return followed
     if _is_device(node):
         return Name("device.type")
-    return _ONLY_WITH_CUDA if _GPU_FLAG.match(node.text) else Name(name or node.text)
+    if _GPU_FLAG.match(node.text):
+        return _ONLY_WITH_CUDA
+    return _by_convention(node) or Name(name or node.text)
 
 
 def _passed_to_kernel(scopes: Scopes, parameter: Node) -> Node | None:

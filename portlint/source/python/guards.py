@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import Expression, Guard, Literal, Name, Op
 from portlint.source.node import Node
-from portlint.source.python.conditions import condition
+from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_nvidia_part
 
 if TYPE_CHECKING:
     from portlint.source.python.scopes import Scopes
@@ -208,7 +208,13 @@ class Guards:
             if test is not None and test.type != "string":
                 yield self._guard(test, last == "skipUnless")
             return
+        bound = self.scopes.only(decorator.text, decorator) if decorator.type == "identifier" else None
+        if bound is not None and bound.kind == "assign" and bound.value is not None and bound.value.type == "call":
+            yield from self._mark(bound.value)
+            return
         words = set(last.lower().split("_"))
+        if names_nvidia_part(last) and words & _REQUIRING_WORDS:
+            yield Guard(ONLY_ON_NVIDIA, True, decorator.text, decorator.line)
         if words & _GPU_WORDS and (words & _REQUIRING_WORDS or name.startswith("pytest.mark.")):
             yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
 

@@ -32,7 +32,10 @@ _TRACERS = frozenset(
 )  # fmt: skip
 _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
-_STEP_CALLS = frozenset(("backward", "step", "zero_grad", "mark_step", "optimizer_step"))
+_STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "training_step"))
+"""what a loop over steps calls; a loop with `backward` alone is mostly a check of gradients"""
+_FEW = 16
+"""rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
 _OF_IMPORTS = frozenset((*_ALL, "ImportError", "ModuleNotFoundError"))
 _OF_CALLS = frozenset((*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError"))
@@ -72,7 +75,7 @@ class Roles:
             case "import-time":
                 return self._runs_at_import(node)
             case "step-loop":
-                return any(_steps(loop) for loop in node.ancestors("for_statement", "while_statement"))
+                return self._is_in_step_loop(node)
             case "occasional":
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
@@ -149,6 +152,25 @@ class Roles:
             child = parent
         return False
 
+    def _is_in_step_loop(self, node: Node) -> bool:
+        """Whether a loop around a node trains or decodes: it takes steps, more than a few, and does not wait anyway."""
+        for loop in node.ancestors("for_statement", "while_statement"):
+            if loop.type == "for_statement" and self._is_short(loop["right"]):
+                continue
+            called = {_last_name(call) for call in loop["body"].walk("call")}
+            if called & _STEP_CALLS and "synchronize" not in called:
+                return True
+        return False
+
+    def _is_short(self, iterated: Node) -> bool:
+        """Whether a loop runs over a written list, or over a small range."""
+        if iterated.type in ("list", "tuple", "set"):
+            return True
+        if iterated.type != "call" or iterated.name != "range" or not iterated.arguments:
+            return False
+        rounds = iterated.arguments[-1].constant
+        return isinstance(rounds, int) and rounds <= _FEW
+
     def _is_repeated(self, statement: Node) -> bool:
         """Whether an import of the same package stands before it at the left margin, where nothing guards it."""
         package = _package(statement).encode()
@@ -218,13 +240,9 @@ def _is_occasional(test: Node) -> bool:
     return remainder or _OCCASION.search(test.text) is not None
 
 
-def _steps(loop: Node) -> bool:
-    """Whether a loop's body trains or decodes: it calls backward, optimizer.step, mark_step or the like."""
-    for call in loop["body"].walk("call"):
-        function = call["function"]
-        if function.type == "attribute" and function["attribute"].text in _STEP_CALLS:
-            return True
-    return False
+def _last_name(call: Node) -> str:
+    function = call["function"]
+    return function["attribute"].text if function.type == "attribute" else function.text
 
 
 def _under_main(node: Node) -> bool:
