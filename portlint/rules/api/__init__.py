@@ -1,0 +1,1 @@
+"""CUDA's own C++ interfaces: which of them other compilers have."""
