@@ -6,6 +6,7 @@ are in `portlint/targets/facts.toml`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cache
@@ -196,6 +197,8 @@ PLATFORM_WORDS = frozenset(
     " cann cpu".split()
 )
 _NEGATIONS = frozenset("no not non disable disabled without skip ignore un never".split())
+_OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
+"""macros that CUTLASS's headers define for NVIDIA architectures only"""
 _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "
     "backend device target compile compiled ggml llama lib for the gpu".split()
@@ -204,8 +207,6 @@ _NEUTRAL = frozenset(
 
 def words_of(name: str) -> list[str]:
     """The lower-case words of an identifier: `IS_ROCM`, `isRocm` and `current_platform.is_rocm` alike."""
-    import re
-
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
@@ -216,6 +217,8 @@ def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
     `USE_ROCM`, `is_hip`, `current_platform.is_rocm` are true exactly on targets that list the word. A name with other
     words in it (`HIP_GRAPH_SUPPORT`) or with a negation says nothing.
     """
+    if _OF_NVIDIA_HEADERS.fullmatch(name):
+        return UNKNOWN if "nvidia" in platforms else False
     words = words_of(name.rpartition(".")[2])
     named = [word for word in words if word in PLATFORM_WORDS]
     if len(named) != 1 or not set(words) - set(named) <= _NEUTRAL or _NEGATIONS & set(words):

@@ -73,4 +73,16 @@ def _kept_in(dtype: Node) -> Node | None:
     if parent is None or parent.type not in ("assignment", "default_parameter", "typed_default_parameter"):
         return None
     target = parent.get("left") or parent.get("name")
-    return target if target is not None and target.type == "identifier" else None
+    if target is None or target.type != "identifier" or _is_always_given(parent, target):
+        return None
+    return target
+
+
+def _is_always_given(parameter: Node, name: Node) -> bool:
+    """Whether every call in the file passes an argument for a parameter, so that its default is never taken."""
+    function = parameter.function
+    if parameter.type == "assignment" or function is None or parameter.parent is None:
+        return False
+    position = parameter.parent.children.index(parameter)
+    callers = function.callers
+    return bool(callers) and all(call.argument(position, name.text) is not None for call in callers)

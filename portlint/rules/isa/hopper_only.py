@@ -42,9 +42,6 @@ FACTS = {
     "warpgroup_reg_alloc": "isa.setmaxnreg",
     "warpgroup_reg_dealloc": "isa.setmaxnreg",
     "warpgroup_arrive": "isa.wgmma",
-    "warpgroup_commit_batch": "isa.wgmma",
-    "warpgroup_fence_operand": "isa.wgmma",
-    "warpgroup_wait": "isa.wgmma",
 }
 NAMES = " ".join(f'"{name}"' for name in FACTS)
 

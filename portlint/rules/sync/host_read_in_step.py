@@ -42,4 +42,20 @@ def converted(call: Node) -> Hits:
 def _in_every_step(call: Node) -> bool:
     if any(True for _ in call.ancestors("assert_statement")):
         return False  # a test needs the value at once
-    return call.source.imports("torch") and call.role("step-loop") and not call.role("occasional")
+    if not call.source.imports("torch") or not call.role("step-loop") or call.role("occasional"):
+        return False
+    return not any(_waits(earlier) for earlier in _before(call))
+
+
+def _before(call: Node) -> list[Node]:
+    """The calls before this one in the body of its loop."""
+    loop = next(call.ancestors("for_statement", "while_statement"))
+    return [one for one in loop["body"].walk("call") if one.end <= call.start]
+
+
+def _waits(call: Node) -> bool:
+    """Whether a read has emptied the queue already: the next one costs nothing."""
+    function = call["function"]
+    if function.type != "attribute" or function["attribute"].text not in ("item", "tolist"):
+        return False
+    return not call.role("occasional") and not function["object"].role("on-host")
