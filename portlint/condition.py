@@ -9,6 +9,7 @@ unknown condition never hides code.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -68,6 +69,15 @@ class Guard(msgspec.Struct, frozen=True):
     text: str
     """the condition as it is written, for messages"""
     line: int
+
+
+def any_way(ways: Iterable[tuple[Guard, ...]], text: str, line: int) -> Guard:
+    """That at least one of several places can run, each given by its guards."""
+    held = (
+        Op("and", tuple(one.condition if one.expected else Op("not", (one.condition,)) for one in guards))
+        for guards in ways
+    )
+    return Guard(Op("or", tuple(held)), True, text, line)
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -205,3 +215,8 @@ def names(expression: Expression) -> frozenset[str]:
     if isinstance(expression, Op):
         return frozenset().union(*map(names, expression.operands))
     return frozenset()
+
+
+def words_of(name: str) -> list[str]:
+    """The lower-case words of an identifier: `IS_ROCM`, `isRocm` and `current_platform.is_rocm` alike."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]

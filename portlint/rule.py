@@ -6,12 +6,12 @@ module's path is the rule's name, its docstring is its documentation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Name, Op
+from portlint.condition import Guard, Name, Op, any_way
 from portlint.finding import Edit
 from portlint.source import architectures, ptx
 from portlint.source.node import Node
@@ -31,6 +31,7 @@ __all__ = [
     "at_most",
     "has",
     "on_platform",
+    "one_runs",
     "ptx",
 ]
 
@@ -80,6 +81,11 @@ DEVICE_PASS = Guard(
 def on_platform(word: str) -> Guard:
     """A guard that holds only on the targets of a platform, for code that other platforms never read."""
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
+
+
+def one_runs(places: Sequence[Node]) -> Guard:
+    """A guard that holds where at least one of several nodes can run."""
+    return any_way((place.guards for place in places), places[0].text, places[0].line)
 
 
 Assumed: TypeAlias = "int | float | str | AtMost | Has | AnyOf"

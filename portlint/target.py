@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from portlint.condition import UNKNOWN, Environment, Outcome, Value
+from portlint.condition import UNKNOWN, Environment, Outcome, Value, words_of
 from portlint.finding import Cite, StatedFact
 
 
@@ -203,11 +203,6 @@ _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "
     "backend device target compile compiled ggml llama lib for the gpu".split()
 )
-
-
-def words_of(name: str) -> list[str]:
-    """The lower-case words of an identifier: `IS_ROCM`, `isRocm` and `current_platform.is_rocm` alike."""
-    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
 @cache

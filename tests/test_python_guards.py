@@ -104,6 +104,24 @@ def test_what_a_gpu_is_needed_for_and_does_not_suffice_for(code: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("mark", "hopper", "cdna3"),
+    [
+        ("disable_on_rocm", True, False),
+        ("skipIfRocm", True, False),
+        ("skipIfRocm(reason='slow')", True, False),
+        ("skipIfRocm(arch=('gfx942',))", True, True),
+        ("rocm_only", False, True),
+        ("skip_if_not_rocm", False, True),
+        ("skip_slow", None, None),
+        ("retry_on_failure", True, True),
+    ],
+)
+def test_marks_named_for_a_platform(mark: str, hopper: bool | None, cdna3: bool | None) -> None:
+    code = f"@{mark}\ndef test_step():\n    here()\n"
+    assert lives_on(code, "hopper", "cdna3") == {"hopper": hopper, "cdna3": cdna3}
+
+
+@pytest.mark.parametrize(
     ("code", "expected"),
     [
         ("if torch.version.hip: here()", {"hopper": False, "cdna3": True, "cpu": False}),

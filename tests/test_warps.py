@@ -31,7 +31,7 @@ def call(expression: str, before: str = "") -> Node:
     ],
 )  # fmt: skip
 def test_over_the_whole_warp(body: str) -> None:
-    assert function(body).role("whole-warp")
+    assert function(body).warp_operations
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_over_the_whole_warp(body: str) -> None:
     ],
 )  # fmt: skip
 def test_within_groups_whatever_the_width(body: str) -> None:
-    assert not function(body).role("whole-warp")
+    assert not function(body).warp_operations
 
 
 @pytest.mark.parametrize("index", ["threadIdx.x % 32", "threadIdx.x / 32", "threadIdx.x & 31", "threadIdx.x >> 5"])

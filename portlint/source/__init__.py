@@ -118,6 +118,11 @@ class Analysis:
         del function
         return []
 
+    def warp_operations(self, function: Node) -> list[Node]:
+        """What a function does over the whole warp: votes, ballots, shuffles without a width, reads of `warpSize`."""
+        del function
+        return []
+
     def defines(self, name: str) -> bool:
         """Whether the file itself gives that name a meaning of its own: a function, a class, a macro."""
         del name
@@ -167,6 +172,11 @@ class Source:
     def imports(self, module: str) -> bool:
         """Whether the file imports a Python package, or includes a C++ header, of that name."""
         return self.analysis.imports(module)
+
+    def warp_operations(self, function: Node) -> list[Node]:
+        """What a function does over the whole warp: votes, ballots, shuffles without a width, reads of `warpSize`."""
+        del function
+        return []
 
     def defines(self, name: str) -> bool:
         """Whether the file itself gives that name a meaning of its own, as a shim does for a missing builtin."""

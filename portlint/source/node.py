@@ -188,6 +188,11 @@ class Node:
         return self.source.analysis.callers(self)
 
     @property
+    def warp_operations(self) -> list[Node]:
+        """Of a function: what it does over the whole warp, however many lanes that has."""
+        return self.source.analysis.warp_operations(self)
+
+    @property
     def assigned(self) -> Node | None:
         """Of a name: the expression that it was last given before."""
         return self.source.analysis.assigned(self)

@@ -14,7 +14,7 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
 
 from __future__ import annotations
 
-from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule
+from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule, one_runs
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -38,16 +38,17 @@ def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
     if width.constant != (LANE | WARP)[operator]:
         return
     function = expression.function
-    if function is None or not function.role("whole-warp") or function.role("at-most-32-threads"):
+    if function is None or function.role("at-most-32-threads") or not index.role("thread-index"):
         return
-    if index.role("thread-index"):
-        yield Hit(expression)
+    operations = function.warp_operations
+    if operations:
+        yield Hit(expression, guards=(*expression.guards, one_runs(operations)))
 
 
 @rule.cuda('((preproc_def name: (identifier) @name value: (preproc_arg) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
 def named_macro(name: Node, value: Node) -> Hits:
-    if name.role("warp-size") and value.constant == 32 and _meets_the_warp(name):
-        yield Hit(name, guards=(*value.guards, DEVICE_PASS))
+    if name.role("warp-size") and value.constant == 32:
+        yield from _given_width(name, name, value)
 
 
 @rule.cuda('((init_declarator declarator: (identifier) @name value: (_) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
@@ -56,8 +57,8 @@ def named_macro(name: Node, value: Node) -> Hits:
 def named_constant(name: Node, value: Node) -> Hits:
     literal = value.type in ("number_literal", "initializer_list")
     # a variable may be given another value later: its own constant says that it keeps the first
-    if name.role("warp-size") and literal and name.constant == 32 and _meets_the_warp(name):
-        yield Hit(value, guards=(*value.guards, DEVICE_PASS))
+    if name.role("warp-size") and literal and name.constant == 32:
+        yield from _given_width(name, value, value)
 
 
 @rule.cuda(
@@ -70,10 +71,14 @@ def lane_indexed_array(access: Node, array: Node, lane: Node) -> Hits:
         yield Hit(stored or access)
 
 
-def _meets_the_warp(name: Node) -> bool:
-    """Whether a function that uses a width does something over the whole warp.
+def _given_width(name: Node, shown: Node, value: Node) -> Hits:
+    """A width by its name, if a function that uses it does something over the whole warp.
 
     A width that no function of the file uses is meant for other files.
     """
     functions = [function for use in name.uses if (function := use.function) is not None]
-    return not functions or any(function.role("whole-warp") for function in functions)
+    operations = [operation for function in functions for operation in function.warp_operations]
+    if not functions:
+        yield Hit(shown, guards=(*value.guards, DEVICE_PASS))
+    elif operations:
+        yield Hit(shown, guards=(*value.guards, DEVICE_PASS, one_runs(operations)))

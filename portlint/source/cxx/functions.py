@@ -86,10 +86,14 @@ class Functions:
         self._builtins: dict[int, bool] = {}
 
     def enclosing(self, offset: int) -> Node | None:
-        """The function definition around an offset."""
+        """The function definition around an offset, its template parameters included."""
         for scope in self._scopes.at(offset).chain():
             if scope.kind == "function" and scope.node is not None:
                 return Node(self._source, scope.node)
+            if scope.kind == "template" and scope.node is not None:
+                templated = self.own(Node(self._source, scope.node))
+                if templated is not None:
+                    return templated
         return None
 
     def own(self, node: Node) -> Node | None:

@@ -99,6 +99,10 @@ class CxxServices(CxxAnalysis, Analysis):
         bare = name.rpartition("::")[2]
         return bare in self._own_names or self.includes.defines(bare)
 
+    def warp_operations(self, function: Node) -> list[Node]:
+        """What a function does whose result depends on how many lanes a warp really has."""
+        return self.warps.operations(function)
+
     def launched_bytes(self, call: Node) -> Node | None:
         """The dynamic shared memory that a kernel launch asks for."""
         launch = self.launch(call)
@@ -212,7 +216,6 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
-    "whole-warp": lambda services, node: services.warps.uses_whole_warp(node),
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "shuffle": lambda services, node: services.warps.is_shuffle(node),

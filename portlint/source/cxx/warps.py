@@ -35,11 +35,11 @@ class Warps:
     def __init__(self, analysis: CxxServices) -> None:
         self.analysis = analysis
 
-    def uses_whole_warp(self, function: Node) -> bool:
-        """Whether a function does something whose result depends on how many lanes a warp really has."""
-        if self._asks_for_width(function):
-            return True
-        return any(self._covers_warp(call) for call in function.walk("call_expression"))
+    def operations(self, function: Node) -> list[Node]:
+        """What a function does whose result depends on how many lanes a warp really has."""
+        return self._width_reads(function) + [
+            call for call in function.walk("call_expression") if self._covers_warp(call)
+        ]
 
     def is_one_group(self, function: Node) -> bool:
         """Whether a kernel says in its launch bounds that a block has no more than 32 threads."""
@@ -50,7 +50,7 @@ class Warps:
 
     def works_in_groups(self, function: Node) -> bool:
         """Whether a function splits its threads into groups of 32 by literals and never asks for the real width."""
-        if self._asks_for_width(function):
+        if self._width_reads(function):
             return False
         return any(self._splits(one) for one in function.walk("binary_expression"))
 
@@ -86,9 +86,10 @@ class Warps:
                     return True
         return False
 
-    def _asks_for_width(self, function: Node) -> bool:
-        asks = any(one.text == "warpSize" for one in function.walk("identifier"))
-        return asks and not self.analysis.defines("warpSize")
+    def _width_reads(self, function: Node) -> list[Node]:
+        if self.analysis.defines("warpSize"):
+            return []
+        return [one for one in function.walk("identifier") if one.text == "warpSize"]
 
     def _covers_warp(self, call: Node) -> bool:
         name = call.name.rpartition("::")[2]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from portlint.condition import Expression, Guard, Literal, Name, Op
+from portlint.condition import Expression, Guard, Literal, Name, Op, any_way, words_of
 from portlint.source.node import Node
 from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_nvidia_part
 
@@ -25,6 +25,8 @@ _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement"
 _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
 _REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
+_PASSING_OVER_WORDS = frozenset(("skip", "disable", "disabled", "exclude", "unsupported", "xfail"))
+_JOINING_WORDS = frozenset(("if", "on", "for", "in", "test"))
 
 
 class Guards:
@@ -141,8 +143,7 @@ class Guards:
         self._following -= 1
         if not all(ways):
             return None
-        held = tuple(Op("and", tuple(_held(guard) for guard in guards)) for guards in ways)
-        return Guard(Op("or", held), True, f"calls of {name}", function.line)
+        return any_way(ways, f"calls of {name}", function.line)
 
     def _branch(self, statement: Node, child: Node) -> Iterator[Guard]:
         """`if a: x elif b: y else: z`: the branch's own test, and that all earlier ones failed."""
@@ -217,6 +218,9 @@ class Guards:
             yield Guard(ONLY_ON_NVIDIA, True, decorator.text, decorator.line)
         if words & _GPU_WORDS and (words & _REQUIRING_WORDS or name.startswith("pytest.mark.")):
             yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
+        platform = _platform_of_mark(last)
+        if platform is not None and not _narrows(decorator):
+            yield Guard(Name(f"is_{platform[0]}"), platform[1], decorator.text, decorator.line)
 
     def _marks_of_module(self) -> tuple[Guard, ...]:
         if self._module_marks is None:
@@ -229,6 +233,28 @@ class Guards:
         return self._module_marks
 
 
-def _held(guard: Guard) -> Expression:
-    """A guard as a plain condition."""
-    return guard.condition if guard.expected else Op("not", (guard.condition,))
+def _narrows(decorator: Node) -> bool:
+    """Whether a mark's arguments may keep it to some of a platform's devices: `skipIfRocm(arch=...)`."""
+    given = decorator["arguments"].children if decorator.type == "call" else []
+    said = (
+        one["value"] if one.type == "keyword_argument" and one["name"].text in ("reason", "msg") else one
+        for one in given
+    )
+    return any(one.type != "string" for one in said)
+
+
+def _platform_of_mark(name: str) -> tuple[str, bool] | None:
+    """What a mark named for one platform says: `disable_on_rocm` -> ("rocm", False), `rocm_only` -> ("rocm", True).
+
+    None where more than one word is left over. Whether the word is a platform's, the target knows.
+    """
+    words = set(words_of(name)) - _JOINING_WORDS
+    subject = words - _PASSING_OVER_WORDS - _REQUIRING_WORDS - {"not"}
+    if len(subject) != 1:
+        return None
+    passes_over = bool(words & _PASSING_OVER_WORDS)
+    if words & {"no", "not"}:  # `skip_if_no_rocm`, `skip_if_not_rocm`
+        return (subject.pop(), True) if passes_over else None
+    if passes_over or words & {"only", "require", "requires", "needs"}:
+        return subject.pop(), not passes_over
+    return None
