@@ -1,4 +1,4 @@
-"""Draw docs/img/check.svg, the picture in the README: how a real report begins and ends.
+"""Draw docs/img/check.svg, the picture in the README: frames of a real report, and its counts.
 
 Usage: python tools/readme_picture.py
 """
@@ -23,8 +23,11 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "img" / "check.svg"
 PATH, TARGET = "fixtures/demo", "cdna3"
 COLUMNS = 100
-LINES = 48
-"""Frames are shown whole until there are this many lines; then come an ellipsis and the counts."""
+FRAMES = 5
+"""how many rules are shown, each by its first frame"""
+
+
+ELLIPSIS = Text("⋮", style="dim")
 
 
 def check() -> Text:
@@ -35,20 +38,25 @@ def check() -> Text:
 
 
 def shorten(report: Text) -> Text:
-    """The first frames and the counts of a report; all of it if it is short."""
-    lines = list(report.split("\n"))
-    blanks = [number for number, line in enumerate(lines) if not line.plain.strip()]
-    end_of_frames = min((blank for blank in blanks if blank >= LINES), default=None)
-    if end_of_frames is None or end_of_frames == blanks[-1]:
-        return report
-    return Text("\n").join([*lines[:end_of_frames], Text(), Text("⋮", style="dim"), Text(), *lines[blanks[-1] + 1 :]])
+    """The first frame of each of the first rules, an ellipsis for what is left out, and the counts."""
+    *frames, counts = report.split("\n\n")
+    shown: dict[str, Text] = {}
+    parts: list[Text] = []
+    for frame in frames:
+        rule = frame.plain.partition("]")[0]
+        if rule not in shown and len(shown) < FRAMES:
+            shown[rule] = frame
+            parts.append(frame)
+        elif parts[-1] is not ELLIPSIS:
+            parts.append(ELLIPSIS)
+    return Text("\n\n").join([*parts, counts])
 
 
 def draw(text: Text) -> str:
     """The text as an SVG picture of a terminal."""
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True, color_system="truecolor")
     console.print(text)
-    svg = console.export_svg(title=f"portlint check {PATH} --target {TARGET}")
+    svg = console.export_svg(title=f"portlint check {PATH} --target {TARGET}", unique_id="portlint")
     # Rich fetches its font from a content network; a picture in a repository must not ask anybody for anything.
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 

@@ -21,7 +21,7 @@ PROGRESS_AFTER = 200
 """files; a shorter scan is over before a progress line helps"""
 
 
-@click.command()
+@click.command(short_help="Check files for assumptions that do not hold on a target.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option(
     "--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them."

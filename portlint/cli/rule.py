@@ -19,7 +19,7 @@ WIDTH = 100
 INDENT = "    "
 
 
-@click.command()
+@click.command(short_help="List the rules, or explain one.")
 @click.argument("name", required=False)
 @click.option("--output-format", type=click.Choice(("text", "json")), default="text")
 @friendly

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NOT_STATED = "-"
 
 
-@click.command()
+@click.command(short_help="List the targets, show one, or compare two.")
 @click.argument("name", required=False)
 @click.option("--diff", nargs=2, metavar="LEFT RIGHT", help="Show the facts in which two targets differ.")
 @click.option("--output-format", type=click.Choice(("text", "json")), default="text")
