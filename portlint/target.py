@@ -215,6 +215,8 @@ def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
     if _OF_NVIDIA_HEADERS.fullmatch(name):
         return UNKNOWN if "nvidia" in platforms else False
     words = words_of(name.rpartition(".")[2])
+    if words[-2:] in (["cuda", "alike"], ["cuda", "like"]):  # what answers to `torch.cuda`: NVIDIA's and AMD's GPUs
+        return bool(platforms & {"nvidia", "rocm"})
     named = [word for word in words if word in PLATFORM_WORDS]
     if len(named) != 1 or not set(words) - set(named) <= _NEUTRAL or _NEGATIONS & set(words):
         return UNKNOWN

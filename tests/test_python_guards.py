@@ -103,6 +103,48 @@ def test_what_a_gpu_is_needed_for_and_does_not_suffice_for(code: str) -> None:
     }
 
 
+WORKER = """
+def worker(rank):
+    here()
+
+{mark}
+def test_worker():
+    {run}
+"""
+
+
+@pytest.mark.parametrize("run", ["spawn(worker, 2)", "run(target=worker)", "start([worker])", "worker.remote(1)"])
+def test_a_worker_runs_where_it_is_passed_on(run: str) -> None:
+    marked = WORKER.format(mark="@pytest.mark.skipif(torch.cuda.device_count() < 2)", run=run)
+    assert lives_on("import pytest\n" + marked, "hopper", "mps") == {"hopper": None, "mps": False}
+    assert live(WORKER.format(mark="", run=run), "mps") is True
+
+
+def test_a_registered_function_may_run_anywhere() -> None:
+    code = "@registry.register('x')\ndef step():\n    here()\n\nif torch.cuda.is_available():\n    step()\n"
+    assert live(code, "mps") is True
+
+
+@pytest.mark.parametrize(
+    ("check", "mps"),
+    [
+        ("if not torch.cuda.is_available(): raise RuntimeError", False),
+        ("assert torch.cuda.is_available()", False),
+        ("if not torch.cuda.is_available(): return", True),
+        ("if x is None: return\n    if not torch.cuda.is_available(): raise RuntimeError", True),
+    ],
+)
+def test_a_check_that_raises_is_a_guard_of_what_follows(check: str, mps: bool) -> None:
+    code = f"def check(x):\n    {check}\n\ndef run(x):\n    check(x)\n    here()\n"
+    assert lives_on(code, "hopper", "mps") == {"hopper": True, "mps": mps}
+
+
+@pytest.mark.parametrize("getter", ["infer_device", "get_device_type", "current_accelerator", "get_torch_device"])
+def test_a_project_function_for_the_device_is_compared_with_a_name(getter: str) -> None:
+    code = f"from utils import {getter}\nif {getter}() == 'xpu': here()"
+    assert lives_on(code, "hopper", "cdna3", "xpu") == {"hopper": False, "cdna3": False, "xpu": True}
+
+
 @pytest.mark.parametrize(
     ("mark", "hopper", "cdna3"),
     [

@@ -36,6 +36,8 @@ FACTS = {
         "float8_e5m2fnuz": "fp8_e5m2fnuz",
     }.items()
 }
+LOADED_AS = ("torch_dtype", "storage_dtype", "load_dtype")
+"""names of the format that weights are stored in, whatever they are computed in"""
 COMPUTING = frozenset(("to", "type", "finfo", "astype"))
 """calls that convert to a format or take its range; a container of that dtype, a view and a tag compute nothing"""
 
@@ -73,16 +75,6 @@ def _kept_in(dtype: Node) -> Node | None:
     if parent is None or parent.type not in ("assignment", "default_parameter", "typed_default_parameter"):
         return None
     target = parent.get("left") or parent.get("name")
-    if target is None or target.type != "identifier" or _is_always_given(parent, target):
+    if target is None or target.type != "identifier" or parent.role("always-given"):
         return None
-    return target
-
-
-def _is_always_given(parameter: Node, name: Node) -> bool:
-    """Whether every call in the file passes an argument for a parameter, so that its default is never taken."""
-    function = parameter.function
-    if parameter.type == "assignment" or function is None or parameter.parent is None:
-        return False
-    position = parameter.parent.children.index(parameter)
-    callers = function.callers
-    return bool(callers) and all(call.argument(position, name.text) is not None for call in callers)
+    return None if target.text in LOADED_AS else target

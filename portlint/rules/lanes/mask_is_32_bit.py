@@ -47,7 +47,7 @@ def sync_mask(call: Node) -> Hits:
 
 @rule.cuda_calls(*BALLOTS.split())
 def narrowed_ballot(call: Node) -> Hits:
-    if call.source.defines(call.name):
+    if call.source.defines(call.name) or call.role("first-32-threads"):
         return
     if call.role("kept-in-32-bits"):
         yield Hit(call, assumes=WIDTH)
@@ -55,6 +55,8 @@ def narrowed_ballot(call: Node) -> Hits:
 
 @rule.cuda_calls(*BIT_FUNCTIONS.split())
 def narrow_count(call: Node) -> Hits:
+    if call.role("first-32-threads"):
+        return  # the upper half of the mask is empty
     if call.arguments and call.arguments[0].role("lane-mask") and not call.source.defines(call.name):
         yield Hit(call, assumes=WIDTH)
 

@@ -10,11 +10,13 @@ https://triton-lang.org/main/python-api/generated/triton.Config.html
 
 from __future__ import annotations
 
+import re
+
 from portlint.rule import Hit, Hits, Node, Rule, at_most
 
 rule = Rule(
     assumes={},
-    message="'{text}' keeps at least {assumed} bytes in shared memory, at 2 bytes an element; {target} has {fact}.",
+    message="'{text}' keeps at least {assumed} bytes in shared memory, at {element} an element; {target} has {fact}.",
     remedy={
         "amd": "Add configurations with fewer stages (`num_stages=2`) and smaller BLOCK_K; choose the list by `triton.runtime.driver.active.get_current_target()`.",
         "*": "Add configurations with fewer stages or smaller tiles, and choose the list by the device's shared memory, `max_shared_mem` of `triton.runtime.driver.active.utils.get_device_properties(index)`.",
@@ -26,7 +28,8 @@ EDGES = {
     "n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "BLOCK_SIZE_N1"),
     "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
 }
-ELEMENT_BYTES = 2
+NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
+"""formats of one byte; a file that names none of them is taken to multiply formats of two"""
 
 
 @rule.calls("triton.Config")
@@ -42,11 +45,13 @@ def configuration(call: Node) -> Hits:
     if not isinstance(count, int) or not all(isinstance(size, int) for size in sizes):
         return
     m, n, k = (int(size) for size in sizes)  # type: ignore[arg-type]
-    needed = (count - 1) * (m + n) * k * ELEMENT_BYTES
+    element_bytes = 1 if any(NARROW.fullmatch(one.text) for one in call.source.root.walk("attribute")) else 2
+    needed = (count - 1) * (m + n) * k * element_bytes
     alone = call.parent is None or call.parent.type != "list" or len(call.parent.children) == 1
     yield Hit(
         call,
         assumes={"memory.shared_bytes": at_most(needed)},
+        words={"element": "1 byte" if element_bytes == 1 else "2 bytes"},
         otherwise="breaks" if alone else "degrades",
         language="triton",
     )

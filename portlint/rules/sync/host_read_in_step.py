@@ -19,7 +19,7 @@ rule = Rule(
     message="'{text}' makes the host wait for the device in every step; {target} has {fact}.",
     remedy={
         "tpu": "Keep the value on the device, accumulate it there, and read it every n steps after `torch_xla.sync()`, or through `torch_xla.core.xla_model.add_step_closure`.",
-        "*": "Accumulate the value on the device and read it every n steps, or after the loop.",
+        "*": "Accumulate the value on the device and read it every n steps, or after the loop; read what is known before the loop, such as a schedule, once with `.tolist()`.",
     },
 )
 

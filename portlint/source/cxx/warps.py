@@ -28,6 +28,8 @@ _OVER_THE_WARP = re.compile(r"__(any|all|ballot|activemask|match_any|match_all|r
 _HARDWARE_LANE = re.compile(r"\bwarpSize\b|\b__lane_id\b|%laneid|\bmbcnt\b")
 _SPLITS = {"%": GROUP, "&": GROUP - 1, "/": GROUP, ">>": 5}
 
+_CALLS_FOLLOWED = 3
+
 
 class Warps:
     """The warp-level habits of one file."""
@@ -38,7 +40,9 @@ class Warps:
     def operations(self, function: Node) -> list[Node]:
         """What a function does whose result depends on how many lanes a warp really has."""
         return self._width_reads(function) + [
-            call for call in function.walk("call_expression") if self._covers_warp(call)
+            call
+            for call in function.walk("call_expression")
+            if self._covers_warp(call) and not self.is_in_first_group(call)
         ]
 
     def is_one_group(self, function: Node) -> bool:
@@ -77,14 +81,30 @@ class Warps:
         return False
 
     def is_in_first_group(self, node: Node) -> bool:
-        """Whether a node runs in the first 32 threads only: `if (threadIdx.x < 32)`."""
+        """Whether a node runs in the first 32 threads only, by a test around it or around all calls of its function."""
+        return self._is_in_first_group(node, _CALLS_FOLLOWED)
+
+    def _is_in_first_group(self, node: Node, depth: int) -> bool:
         for statement in node.ancestors("if_statement"):
-            test = statement["condition"]
-            for one in test.walk("binary_expression"):
-                below = one["operator"].text in ("<", "<=") and one["right"].constant in (GROUP, GROUP - 1)
-                if below and one["left"].role("thread-index"):
-                    return True
-        return False
+            within = statement["consequence"]
+            inside = within.start <= node.start < within.end
+            if inside and any(self._keeps_first_group(one) for one in _conjuncts(statement["condition"])):
+                return True
+        function = node.function
+        callers = function.callers if function is not None and depth else []
+        return bool(callers) and all(self._is_in_first_group(call, depth - 1) for call in callers)
+
+    def _keeps_first_group(self, test: Node) -> bool:
+        """`threadIdx.x < 32`, `threadIdx.x / 32 == 0`, or the same through a name."""
+        if test.type != "binary_expression":
+            return False
+        operator, left, right = test["operator"].text, test["left"], test["right"].constant
+        if operator in ("<", "<="):
+            return right in (GROUP, GROUP - 1) and left.role("thread-index")
+        number = left.origin
+        if operator != "==" or right != 0 or number.type != "binary_expression":
+            return False
+        return number["operator"].text in ("/", ">>") and self._splits(number)
 
     def _width_reads(self, function: Node) -> list[Node]:
         if self.analysis.defines("warpSize"):
@@ -121,6 +141,17 @@ class Warps:
         if operator is None or left is None or right is None or operator.text not in _SPLITS:
             return False
         return right.constant == _SPLITS[operator.text] and left.role("thread-index")
+
+
+def _conjuncts(test: Node) -> Iterator[Node]:
+    """The tests that must all hold: `a`, `b` and `c` of `(a && b && c)`."""
+    if test.type in ("parenthesized_expression", "condition_clause") and len(test.children) == 1:
+        yield from _conjuncts(test.children[0])
+    elif test.type == "binary_expression" and test["operator"].text == "&&":
+        yield from _conjuncts(test["left"])
+        yield from _conjuncts(test["right"])
+    else:
+        yield test
 
 
 def _compares(test: Node, name: str) -> bool:

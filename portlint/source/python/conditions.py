@@ -48,6 +48,9 @@ _ATTRIBUTES: dict[str, Expression] = {
     "warp_size": Name("warp_size"),
 }
 _DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
+_DEVICE_GETTER = re.compile(
+    r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
+)
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _CAPABILITY_NAME = re.compile(r"_?(get_|query_)?(device_|compute_|gpu_|cuda_)*capability")
 _SM_NAME = re.compile(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|number|arch))?")
@@ -106,6 +109,11 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
     if symbols == ["=="] and Literal("nccl") in values:  # the backend of a process group that is running
         return _ONLY_WITH_CUDA
     values = [_as_number(scopes, one, values) or value for one, value in zip(operands, values, strict=True)]
+    if any(isinstance(value, Literal) and isinstance(value.value, str) for value in values):
+        values = [
+            Name("device.type") if _asks_for_device(scopes, one) else value
+            for one, value in zip(operands, values, strict=True)
+        ]
     tests: list[Expression] = []
     for symbol, left, right in zip(symbols, values[:-1], values[1:], strict=True):
         if symbol in _COMPARISONS or symbol in ("is", "in"):
@@ -181,6 +189,14 @@ def _as_number(scopes: Scopes, operand: Node, values: list[Expression]) -> Expre
         return None
     known = scopes.only(last, operand)
     return _SM_NUMBER if known is None or known.kind in ("import", "parameter", "function") else None
+
+
+def _asks_for_device(scopes: Scopes, operand: Node) -> bool:
+    """Whether an operand is a call such as `infer_device()` of a function that other files define."""
+    if operand.type != "call" or operand["function"].type != "identifier":
+        return False
+    known = scopes.only(operand["function"].text, operand)
+    return _DEVICE_GETTER.fullmatch(operand["function"].text) is not None and (known is None or known.kind == "import")
 
 
 def _returned(scopes: Scopes, function: Node) -> Node | None:

@@ -2,7 +2,8 @@
 
 Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
 loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
-marks on a function, class or module; and for a function that the file only calls, that one of the calls can run.
+marks on a function, class or module; a call of a function of the file that raises (`_validate(x)`); and for a function
+that the file only calls or passes on, that one of these places can run.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
 _REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
 _PASSING_OVER_WORDS = frozenset(("skip", "disable", "disabled", "exclude", "unsupported", "xfail"))
+_REGISTERING_WORDS = frozenset(
+    "register fixture hook hookimpl impl command route callback property setter overload export app".split()
+)
+"""words of decorators that make a function reachable from other files"""
 _JOINING_WORDS = frozenset(("if", "on", "for", "in", "test"))
 
 
@@ -84,10 +89,10 @@ class Guards:
             case "block" | "module":
                 yield from (guard for end, guard in reversed(self._passed(parent)) if end <= child.start)
             case "decorated_definition":
-                if child == parent["definition"]:
-                    for decorator in parent.children:
-                        if decorator.type == "decorator":
-                            yield from self._mark(decorator.children[0])
+                parameter = child.type == "decorator" and "parametrize" in child.text
+                if child == parent["definition"] or parameter:
+                    for decorator in _decorators(parent):
+                        yield from self._mark(decorator)
 
     def _loop(self, loop: Node) -> Iterator[Guard]:
         """The body of `for i in range(count)` runs only if the count is not zero."""
@@ -131,12 +136,17 @@ class Guards:
 
     def _any_call(self, function: Node) -> Guard | None:
         name, owner = function["name"].text, function.parent
-        method = owner is not None and owner.parent is not None and owner.parent.type == "class_definition"
-        decorated = owner is not None and owner.type == "decorated_definition"
-        if decorated or name.startswith("__") or (method and not name.startswith("_")) or self._following >= _DEPTH:
+        method = owner is not None and owner.parent is not None and _is_class(owner.parent)
+        if owner is not None and owner.type == "decorated_definition":
+            words = {word for decorator in _decorators(owner) for word in words_of(decorator.text.partition("(")[0])}
+            if words & _REGISTERING_WORDS:
+                return None
+            method = owner.parent is not None and owner.parent.parent is not None and _is_class(owner.parent.parent)
+        if name.startswith("__") or (method and not name.startswith("_")) or self._following >= _DEPTH:
             return None
-        calls = self.scopes.callers(function)
-        if not 0 < len(calls) <= _MOST_CALLS or len(calls) != len(self.scopes.uses(name)):
+        uses = self.scopes.uses(name)
+        calls = self.scopes.callers(function) + [use for use in uses if _is_passed_on(use)]
+        if not 0 < len(calls) <= _MOST_CALLS or len(calls) != len(uses):
             return None
         self._following += 1
         ways = [self.of(call) for call in calls]
@@ -168,8 +178,28 @@ class Guards:
                     found.extend((statement.end, guard) for guard in self._survives(statement))
                 elif statement.type == "assert_statement" and statement.children:
                     found.append((statement.end, self._guard(statement.children[0], True)))
+                elif statement.type == "expression_statement":
+                    found.extend((statement.end, guard) for guard in self._demanded(statement))
             self._blocks[block.start] = found
         return self._blocks[block.start]
+
+    def _demanded(self, statement: Node) -> Iterator[Guard]:
+        """What is known after a call of a function of the file, because that raises where it does not hold."""
+        call = statement.children[0] if statement.children else None
+        if call is None or call.type != "call" or call["function"].type != "identifier":
+            return
+        bound = self.scopes.only(call["function"].text, call)
+        if bound is None or bound.kind != "function" or bound.value is None:
+            return
+        for inner in bound.value["body"].children:
+            if inner.type == "if_statement":
+                leaves = inner["consequence"].children[-1:]
+                if leaves and leaves[0].type == "raise_statement":
+                    yield self._guard(inner["condition"], False)
+                elif any(True for _ in inner.walk("return_statement")):
+                    return
+            elif inner.type == "assert_statement" and inner.children:
+                yield self._guard(inner.children[0], True)
 
     def _survives(self, statement: Node) -> Iterator[Guard]:
         """What is known after an `if` statement because some of its branches leave."""
@@ -218,6 +248,8 @@ class Guards:
             yield Guard(ONLY_ON_NVIDIA, True, decorator.text, decorator.line)
         if words & _GPU_WORDS and (words & _REQUIRING_WORDS or name.startswith("pytest.mark.")):
             yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
+        if "accelerator" in words and words & _REQUIRING_WORDS:
+            yield Guard(Name("torch.accelerator.is_available"), True, decorator.text, decorator.line)
         platform = _platform_of_mark(last)
         if platform is not None and not _narrows(decorator):
             yield Guard(Name(f"is_{platform[0]}"), platform[1], decorator.text, decorator.line)
@@ -231,6 +263,26 @@ class Guards:
                     marks.extend(self._mark(call))
             self._module_marks = tuple(marks)
         return self._module_marks
+
+
+def _decorators(definition: Node) -> list[Node]:
+    return [child.children[0] for child in definition.children if child.type == "decorator"]
+
+
+def _is_class(node: Node) -> bool:
+    return node.type == "class_definition"
+
+
+def _is_passed_on(use: Node) -> bool:
+    """Whether a function is handed to a call: `spawn(worker, 2)`, `worker.remote(x)`, `kernel[grid](x)`."""
+    parent = use.parent
+    if parent is not None and parent.type in ("attribute", "subscript"):
+        owner = parent.get("object") or parent.get("value")
+        call = parent.parent
+        return owner == use and call is not None and call.type == "call" and call["function"] == parent
+    while parent is not None and parent.type in ("list", "tuple", "keyword_argument"):
+        parent = parent.parent
+    return parent is not None and parent.type == "argument_list"
 
 
 def _narrows(decorator: Node) -> bool:

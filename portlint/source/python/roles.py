@@ -4,8 +4,8 @@ Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device
 "scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
-only), "guarded-import" (a failed import is caught, or the package was looked for before), "guarded-call" (a failed call
-or attribute is caught).
+only), "always-given" (a parameter whose default no call in the file takes), "guarded-import" (a failed import is
+caught, or the package was looked for before), "guarded-call" (a failed call or attribute is caught).
 """
 
 from __future__ import annotations
@@ -82,9 +82,23 @@ class Roles:
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
             case "repeated-import":
                 return self._is_repeated(node)
+            case "always-given":
+                return self._is_always_given(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
         raise ValueError(f"no such role in Python: {role}")
+
+    def _is_always_given(self, parameter: Node) -> bool:
+        """Whether every call in the file passes an argument for a parameter, so that its default is never taken."""
+        function = self.scopes.function(parameter)
+        if function is None or parameter.parent != function["parameters"]:
+            return False
+        siblings = parameter.parent.children
+        bound = siblings[0].text in ("self", "cls")
+        position = siblings.index(parameter) - bound
+        callers = self.scopes.callers(function)
+        passed = (call.argument(position, parameter["name"].text) for call in callers)
+        return bool(callers) and all(one is not None for one in passed)
 
     def _inside(self, node: Node, marks: frozenset[str]) -> bool:
         return any(self._is_marked(function, marks) for function in node.ancestors("function_definition"))
