@@ -180,6 +180,10 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         return Environment(values, frozenset(), self._guess)
 
     def _guess(self, name: str) -> Outcome:
+        width = self.fact("lanes.width")
+        # AMD's word, so a project's macro for the device's width; a macro named for the warp may be 32 everywhere
+        if name.endswith("_WAVEFRONT_SIZE") and not name.startswith("__") and width is not None:
+            return int(width.value)
         return guess_platform(name, self.profile.platforms)
 
     def __hash__(self) -> int:

@@ -75,7 +75,7 @@ def _names_a_device(literal: Node) -> bool:
     if parent.type == "keyword_argument":
         return parent["name"].text in TAKES_A_DEVICE
     if parent.type in ("default_parameter", "typed_default_parameter"):
-        return parent["name"].text in TAKES_A_DEVICE and not parent.role("always-given")
+        return parent["name"].text in TAKES_A_DEVICE and not parent.role("default-not-used")
     if parent.type == "assignment":
         return parent["left"].text.rpartition(".")[2].lower() in TAKES_A_DEVICE
     if parent.type == "argument_list" and parent.parent is not None and parent.children[0] == literal:

@@ -75,6 +75,6 @@ def _kept_in(dtype: Node) -> Node | None:
     if parent is None or parent.type not in ("assignment", "default_parameter", "typed_default_parameter"):
         return None
     target = parent.get("left") or parent.get("name")
-    if target is None or target.type != "identifier" or parent.role("always-given"):
+    if target is None or target.type != "identifier" or parent.role("default-not-used"):
         return None
     return None if target.text in LOADED_AS else target

@@ -56,6 +56,8 @@ def where(call: Node) -> Hits:
 
 @rule.python("(subscript value: (_) @value subscript: [(comparison_operator) (identifier)] @mask) @indexing")
 def mask_indexing(indexing: Node, value: Node, mask: Node) -> Hits:
+    if _repeats(indexing, mask):
+        return
     if mask.role("bool") and mask.role("tensor") and mask.role("on-device") and not _is_stored_to(indexing):
         yield Hit(indexing, assumes=EAGER_ONLY)
     elif value.role("traced") and mask.role("bool") and indexing.role("jax-jitted") and not _is_stored_to(indexing):
@@ -72,6 +74,13 @@ def traced(call: Node) -> Hits:
 def traced_where(call: Node) -> Hits:
     if len(call.arguments) == 1 and call.argument(None, "size") is None and call.role("jax-jitted"):
         yield Hit(call, assumes=TRACED_ONLY, language="jax")
+
+
+def _repeats(indexing: Node, mask: Node) -> bool:
+    """Whether the same mask selects already earlier in the same simple statement."""
+    statement = next(indexing.ancestors("expression_statement", "return_statement", "assert_statement"), None)
+    earlier = statement.walk("subscript") if statement is not None else ()
+    return any(one.end <= indexing.start and one["subscript"].text == mask.text for one in earlier)
 
 
 def _is_stored_to(indexing: Node) -> bool:

@@ -4,8 +4,9 @@ Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device
 "scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
-only), "always-given" (a parameter whose default no call in the file takes), "guarded-import" (a failed import is
-caught, or the package was looked for before), "guarded-call" (a failed call or attribute is caught).
+only), "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
+"guarded-import" (a failed import is caught, or the package was looked for before), "guarded-call" (a failed call or
+attribute is caught).
 """
 
 from __future__ import annotations
@@ -82,22 +83,28 @@ class Roles:
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
             case "repeated-import":
                 return self._is_repeated(node)
-            case "always-given":
-                return self._is_always_given(node)
+            case "default-not-used":
+                return self._is_default_not_used(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
         raise ValueError(f"no such role in Python: {role}")
 
-    def _is_always_given(self, parameter: Node) -> bool:
-        """Whether every call in the file passes an argument for a parameter, so that its default is never taken."""
+    def _is_default_not_used(self, parameter: Node) -> bool:
+        """Whether every call in the file passes an argument for a parameter, or the function never reads it."""
         function = self.scopes.function(parameter)
         if function is None or parameter.parent != function["parameters"]:
             return False
+        name = parameter["name"].text
+        body = function["body"]
+        reads = any(one.text == name for one in body.walk("identifier"))
+        only_declares = len(body.children) == 1 and body.children[0].type != "return_statement"
+        if not reads and not only_declares:
+            return True
         siblings = parameter.parent.children
         bound = siblings[0].text in ("self", "cls")
         position = siblings.index(parameter) - bound
         callers = self.scopes.callers(function)
-        passed = (call.argument(position, parameter["name"].text) for call in callers)
+        passed = (call.argument(position, name) for call in callers)
         return bool(callers) and all(one is not None for one in passed)
 
     def _inside(self, node: Node, marks: frozenset[str]) -> bool:
