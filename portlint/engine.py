@@ -72,7 +72,7 @@ def run(
     Raises OSError if not even one worker can be started. Whatever is raised, KeyboardInterrupt included, all workers
     have ended before.
     """
-    files = [_File(index, task.path) for index, task in enumerate(tasks)]
+    files = [_File(index, task.path, limits.for_size(task.size)) for index, task in enumerate(tasks)]
     # The biggest first, so that no worker is left alone with a big file when the others are done.
     waiting = sorted(files, key=lambda file: (-tasks[file.index].size, file.path))
     done = 0
@@ -86,14 +86,12 @@ def run(
     if hasattr(os, "fork"):
         _Supervisor(tasks, work, jobs, limits, settled).run(waiting)
     else:
-        _run_here(tasks, work, limits, settled, waiting)
+        _run_here(tasks, work, settled, waiting)
     results = [file.result for file in files if file.result is not None]
     return sorted(results, key=lambda result: result.path)
 
 
-def _run_here(
-    tasks: Sequence[T], work: Work[T], limits: Limits, settled: Callable[[], None], files: Sequence[_File]
-) -> None:
+def _run_here(tasks: Sequence[T], work: Work[T], settled: Callable[[], None], files: Sequence[_File]) -> None:
     """Do the work without workers."""
     phase = OTHER
 
@@ -107,7 +105,7 @@ def _run_here(
             try:
                 file.finish(work(tasks[file.index], file.left_out, note))
             except Exception as error:
-                file.fail(_Failure(_Kind.EXCEPTION, phase, f"raised {one_line(error)}"), limits)
+                file.fail(_Failure(_Kind.EXCEPTION, phase, f"raised {one_line(error)}"))
         settled()
 
 
@@ -150,9 +148,10 @@ class _Failure(msgspec.Struct, frozen=True):
 class _File:
     """A file on its way through the workers."""
 
-    def __init__(self, index: int, path: str) -> None:
+    def __init__(self, index: int, path: str, limits: Limits) -> None:
         self.index = index
         self.path = path
+        self.limits = limits
         self.left_out: frozenset[str] = frozenset()
         self.suspect = False
         """whether it crashed, and is to be tried again alone before that counts"""
@@ -164,7 +163,7 @@ class _File:
         """Take the result of the work."""
         self.result = msgspec.structs.replace(result, problems=(*result.problems, *self._problems))
 
-    def fail(self, failure: _Failure, limits: Limits) -> None:
+    def fail(self, failure: _Failure) -> None:
         """Take a failure. Unless there is a result now, the file is to be tried again."""
         if failure.kind is _Kind.CRASH and not self.suspect:
             self.suspect = True
@@ -178,7 +177,7 @@ class _File:
         self._problems.append(problem)
         # An exception is cheap; only what kills workers is limited.
         self._stopped += failure.kind is not _Kind.EXCEPTION
-        if self._stopped >= limits.rule_timeouts:
+        if self._stopped >= self.limits.rule_timeouts:
             message = f"{self._stopped} rules were stopped in this file, so it was not analysed"
             self._give_up(Problem(self.path, 0, problem.kind, message))
 
@@ -237,10 +236,10 @@ class _Worker:
         """The parent's ends of its pipes."""
         return self.requests, self.replies, self.lifeline
 
-    def start(self, file: _File, seconds: float) -> None:
-        """Hand it a file, with so many seconds by the clock."""
+    def start(self, file: _File) -> None:
+        """Hand it a file."""
         self.file = file
-        self.deadline = time.monotonic() + seconds
+        self.deadline = time.monotonic() + _WALL_FACTOR * file.limits.file_seconds
         # If it is dead already, the end of its replies will say so, as for any other death.
         with suppress(BrokenPipeError):
             send(self.requests, msgspec.msgpack.encode(Request(file.index, file.left_out)))
@@ -300,13 +299,12 @@ class _Supervisor(Generic[T]):
 
     def _hand_out(self) -> bool:
         """Give files to the workers that are free; False if everything is done."""
-        seconds = _WALL_FACTOR * self._limits.file_seconds
         while self._waiting and (worker := self._free_worker()):
-            worker.start(self._waiting.popleft(), seconds)
+            worker.start(self._waiting.popleft())
         if self._suspects and not any(worker.file for worker in self._workers):
             while self._workers:
                 self._bury(self._workers[-1])
-            self._fork().start(self._suspects.popleft(), seconds)
+            self._fork().start(self._suspects.popleft())
         return any(worker.file for worker in self._workers)
 
     def _free_worker(self) -> _Worker | None:
@@ -350,7 +348,8 @@ class _Supervisor(Generic[T]):
         if not chunk:
             phase = worker.board.read()
             status = self._bury(worker)
-            self._fail(worker, _cause_of_death(status, phase, self._limits))
+            limits = worker.file.limits if worker.file else self._limits
+            self._fail(worker, _cause_of_death(status, phase, limits))
             return
         message = worker.receive(chunk)
         if message is None:
@@ -372,12 +371,13 @@ class _Supervisor(Generic[T]):
         for worker in [worker for worker in self._workers if worker.file and worker.deadline <= now]:
             phase = worker.board.read()
             self._bury(worker)
-            seconds = _WALL_FACTOR * self._limits.file_seconds
+            limits = worker.file.limits if worker.file else self._limits
+            seconds = _WALL_FACTOR * limits.file_seconds
             self._fail(worker, _Failure(_Kind.TIMEOUT, phase, f"was stopped after {seconds:g} s by the clock"))
 
     def _fail(self, worker: _Worker, failure: _Failure) -> None:
         if worker.file:
-            worker.file.fail(failure, self._limits)
+            worker.file.fail(failure)
             self._settle(worker)
 
     def _settle(self, worker: _Worker) -> None:

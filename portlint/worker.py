@@ -137,10 +137,12 @@ def serve(tasks: Sequence[T], work: Work[T], limits: Limits, link: Link, parents
 def _answer(tasks: Sequence[T], work: Work[T], limits: Limits, link: Link) -> None:
     """Answer requests. This runs in the thread with the big stack."""
     board = link.board
+    own = limits
+    """the limits for the file at hand"""
 
     def phase(name: str) -> None:
         board.write(name)
-        seconds = limits.parse_seconds if name in (READ, PARSE, OTHER) else limits.rule_seconds
+        seconds = own.parse_seconds if name in (READ, PARSE, OTHER) else own.rule_seconds
         signal.setitimer(signal.ITIMER_PROF, seconds)
 
     requests = os.fdopen(link.requests, "rb")
@@ -150,7 +152,8 @@ def _answer(tasks: Sequence[T], work: Work[T], limits: Limits, link: Link) -> No
         while header := requests.read(HEADER_BYTES):
             request = decode(requests.read(int.from_bytes(header, "little")))
             task = tasks[request.index]
-            _limit_cpu(limits.file_seconds)
+            own = limits.for_size(task.size)
+            _limit_cpu(own.file_seconds)
             phase(OTHER)
             reply = _attempt(work, task, request.left_out, phase, board)
             board.write(OTHER)

@@ -291,6 +291,14 @@ def test_each_phase_has_a_budget_of_its_own() -> None:
     assert run([Task("a")], scan(deeds), jobs=1, limits=small_limits()) == [good("a")]
 
 
+def test_a_long_file_has_more_time_and_is_stopped_all_the_same() -> None:
+    limits = small_limits(seconds_are_for_bytes=1000)
+    deeds = {("slow", "api/one"): lambda: burn(0.5), ("endless", "api/one"): lambda: burn(60)}
+    endless, slow = run([Task("slow", 4000), Task("endless", 4000)], scan(deeds), jobs=1, limits=limits)
+    assert slow == good("slow")
+    assert messages(endless) == ["'api/one' was stopped after 0.8 s of CPU time; its findings in this file are missing"]
+
+
 def test_a_file_has_a_budget_for_all_of_its_phases() -> None:
     deeds = {("a", rule): lambda: burn(1.5) for rule in RULES}
     limits = small_limits(rule_seconds=60, file_seconds=1)

@@ -32,6 +32,8 @@ class Limits(msgspec.Struct, frozen=True):
     rule_seconds: float = 5
     """for each rule on each file"""
     file_seconds: float = 30
+    seconds_are_for_bytes: int = 1_000_000
+    """a longer file gets more of the three times above, in proportion"""
     rule_timeouts: int = 3
     """after so many, the whole file is given up"""
     memory_bytes: int = 2 << 30
@@ -39,6 +41,18 @@ class Limits(msgspec.Struct, frozen=True):
     stack_bytes: int = 64 << 20
     recursion: int = 20_000
     query_match_limit: int = 4096
+
+    def for_size(self, size: int) -> Limits:
+        """The limits for a file of `size` bytes."""
+        factor = size / self.seconds_are_for_bytes
+        if factor <= 1:
+            return self
+        return msgspec.structs.replace(
+            self,
+            parse_seconds=round(self.parse_seconds * factor, 1),
+            rule_seconds=round(self.rule_seconds * factor, 1),
+            file_seconds=round(self.file_seconds * factor, 1),
+        )
 
 
 def refuse_size(size: int, kind: str, limits: Limits) -> str | None:

@@ -14,7 +14,7 @@ import msgspec
 
 from portlint.source import Analysis
 from portlint.source.cxx.branches import Branches
-from portlint.source.cxx.constants import Constants
+from portlint.source.cxx.constants import Constants, literal_value
 from portlint.source.cxx.definitions import Definitions
 from portlint.source.cxx.functions import FunctionInfo, Functions, Parameter
 from portlint.source.cxx.launches import LaunchConfig, launch
@@ -74,6 +74,8 @@ class CxxAnalysis(Analysis):
 
     def constant(self, node: Node) -> Value:
         """The value of an expression if it has exactly one where it stands; None otherwise."""
+        if (value := literal_value(node.raw)) is not None:
+            return value
         return self.constants.constant(node.raw, self.preprocessor.guards_at(node.start))
 
     def values(self, node: Node) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:

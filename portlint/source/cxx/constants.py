@@ -34,6 +34,12 @@ _MOST_STEPS = 20_000
 """expressions looked at for one question; nested calls of macros can double them at each level"""
 _CASTS = frozenset(("static_cast", "const_cast", "reinterpret_cast", "implicit_cast"))
 _TRANSPARENT = frozenset(("parenthesized_expression", "condition_clause", "expression_statement"))
+_LITERALS = frozenset(
+    (
+        "number_literal", "true", "false", "char_literal", "string_literal", "raw_string_literal",
+        "concatenated_string",
+    )
+)  # fmt: skip
 _STRING = re.compile(r'(?:u8|[uUL])?(R?)"(.*)"', re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -105,12 +111,9 @@ class Constants:
             return []
         frame = msgspec.structs.replace(frame, level=frame.level + 1)
         match node.type:
-            case "number_literal" | "true" | "false" | "char_literal" | "string_literal" | "raw_string_literal":
+            case literal_type if literal_type in _LITERALS:
                 value = _literal(node)
                 return [] if value is None else [(value, ())]
-            case "concatenated_string":
-                pieces = [_literal(piece) for piece in node.named_children if piece.type.endswith("string_literal")]
-                return [("".join(map(str, pieces)), ())] if all(isinstance(one, str) for one in pieces) else []
             case "unary_expression":
                 symbol = text_of(node.child_by_field_name("operator"))
                 return self._apply(lambda one: unary(symbol, one), frame, node.child_by_field_name("argument"))
@@ -384,7 +387,15 @@ def _consistent(guards: tuple[Guard, ...]) -> bool:
     )
 
 
+def literal_value(node: Node) -> Value:
+    """The value of a literal, for which no definition has to be known; None for any other expression."""
+    return _plain(value) if node.type in _LITERALS and (value := _literal(node)) is not None else None
+
+
 def _literal(node: Node) -> Constant | None:
+    if node.type == "concatenated_string":
+        pieces = [_literal(piece) for piece in node.named_children if piece.type.endswith("string_literal")]
+        return "".join(map(str, pieces)) if all(isinstance(one, str) for one in pieces) else None
     text = text_of(node)
     if node.type == "number_literal":
         value = literal(text.lstrip("+-"))  # the grammar takes a sign into the literal
