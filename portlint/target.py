@@ -213,14 +213,17 @@ _NEUTRAL = frozenset(
 def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
     """What a name made of a platform's name says where only the convention is known.
 
-    `USE_ROCM`, `is_hip`, `current_platform.is_rocm` are true exactly on targets that list the word. A name with other
-    words in it (`HIP_GRAPH_SUPPORT`) or with a negation says nothing.
+    `USE_ROCM`, `is_hip`, `current_platform.is_rocm` are true exactly on targets that list the word, and so is a macro
+    with its project's name in front, `KOKKOS_ENABLE_HIP`. A name with other words in it (`HIP_GRAPH_SUPPORT`) or with a
+    negation says nothing.
     """
     if _OF_NVIDIA_HEADERS.fullmatch(name):
         return UNKNOWN if "nvidia" in platforms else False
     words = words_of(name.rpartition(".")[2])
     if words[-2:] in (["cuda", "alike"], ["cuda", "like"]):  # what answers to `torch.cuda`: NVIDIA's and AMD's GPUs
         return bool(platforms & {"nvidia", "rocm"})
+    if name.isupper() and len(words) > 2 and words[1] in _NEUTRAL and words[0] not in PLATFORM_WORDS | _NEGATIONS:
+        words = words[1:]
     named = [word for word in words if word in PLATFORM_WORDS]
     if len(named) != 1 or not set(words) - set(named) <= _NEUTRAL or _NEGATIONS & set(words):
         return UNKNOWN

@@ -34,6 +34,7 @@ _DEFINE = re.compile(
 _NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
 _MOST_GUARDS = 60
 """a definition nested deeper is not followed"""
+_SET = re.compile(r"(?:defined\s*\(?\s*)?(\w+)\s*\)?")
 _CONDITIONALS = frozenset(("if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"))
 _INCLUDE_GUARD = re.compile(r"!\s*defined\s*\(?\s*([A-Za-z_]\w*)\s*\)?", re.ASCII)
 
@@ -72,6 +73,15 @@ class _Frame(msgspec.Struct, frozen=True):
     guard: Guard
     outer: _Frame | None
     depth: int
+
+
+def _are_alternatives(first: Directive, other: Directive) -> bool:
+    """Whether two directives test whether macros are set whose names differ in one word: `USE_CUDA` and `USE_HIP`."""
+    names = [_SET.fullmatch(one.text) if one.kind not in ("ifndef", "elifndef") else None for one in (first, other)]
+    if names[0] is None or names[1] is None:
+        return False
+    words, others = names[0][1].split("_"), names[1][1].split("_")
+    return len(words) == len(others) and sum(one != two for one, two in zip(words, others, strict=True)) == 1
 
 
 def _stack(guard: Guard, outer: _Frame | None) -> _Frame:
@@ -171,6 +181,7 @@ class Preprocessor:
 
     def _scan(self) -> None:
         include_guard = self._include_guard()
+        others = self._other_back_ends()
         open_conditionals: list[_Conditional] = []
         frame: _Frame | None = None
         line, counted = 1, 0
@@ -187,6 +198,8 @@ class Preprocessor:
                     guard = None if directive is include_guard else self._guard(directive, line)
                     open_conditionals.append(_Conditional(frame, frame, guard))
                     frame = _stack(guard, frame) if guard else frame
+                    for other in others.get(directive.start, ()):
+                        frame = _stack(msgspec.structs.replace(self._guard(other, line), expected=False), frame)
                 elif not open_conditionals:
                     continue
                 elif directive.kind == "endif":
@@ -194,6 +207,23 @@ class Preprocessor:
                 else:
                     frame = self._next_branch(open_conditionals[-1], directive, line)
                 self._enter(directive.end, frame)
+
+    def _other_back_ends(self) -> dict[int, list[Directive]]:
+        """Start of an `#if` -> its `#elif` branches for other back ends.
+
+        `#if defined(LIB_CUDA)` with `#elif defined(LIB_HIP)` is a choice of one: where the second is set, the first is
+        not, whatever its name may say of a target.
+        """
+        found: dict[int, list[Directive]] = {}
+        open_ifs: list[Directive] = []
+        for directive in self.directives:
+            if directive.kind.startswith("if"):
+                open_ifs.append(directive)
+            elif directive.kind == "endif":
+                del open_ifs[-1:]
+            elif directive.kind.startswith("elif") and open_ifs and _are_alternatives(open_ifs[-1], directive):
+                found.setdefault(open_ifs[-1].start, []).append(directive)
+        return found
 
     def _next_branch(self, conditional: _Conditional, directive: Directive, line: int) -> _Frame | None:
         """The frame of an `#elif` or `#else` branch."""

@@ -174,7 +174,12 @@ class Roles:
         return False
 
     def _is_in_step_loop(self, node: Node) -> bool:
-        """Whether a loop around a node trains or decodes: it takes steps, more than a few, and does not wait anyway."""
+        """Whether a loop around a node trains or decodes: it takes steps, more than a few, and does not wait anyway.
+
+        The loops of tests are not meant to be fast.
+        """
+        if re.search(r"(^|[/\\])test_[^/\\]*$", self.scopes.source.path):
+            return False
         for loop in node.ancestors("for_statement", "while_statement"):
             if loop.type == "for_statement" and self._is_short(loop["right"]):
                 continue
