@@ -104,6 +104,7 @@ def test_names_are_all_that_an_expression_asks_for(expression: Expression) -> No
         ("current_platform.is_rocm", True, False),
         ("is_nvidia", False, True),
         ("GGML_USE_HIP", True, False),
+        ("self.is_rocm_pytorch", True, False),
         ("KOKKOS_ENABLE_HIP", True, False),
         ("JAX_GPU_CUDA", UNKNOWN, True),
         ("current_platform.is_cuda_alike", True, True),

@@ -120,6 +120,36 @@ def test_a_worker_runs_where_it_is_passed_on(run: str) -> None:
     assert live(WORKER.format(mark="", run=run), "mps") is True
 
 
+def test_what_set_up_skips_no_test_of_the_class_runs() -> None:
+    code = """
+class TestKernels(TestCase):
+    def setUp(self):
+        if not jtu.test_device_matches(["cuda"]) or not jtu.is_cuda_compute_capability_at_least("9.0"):
+            self.skipTest("needs Hopper")
+
+    def test_kernel(self):
+        here()
+"""
+    assert lives_on(code, "hopper", "cdna3", "tpu-v6e", "cpu") == {
+        "hopper": None,
+        "cdna3": False,
+        "tpu-v6e": False,
+        "cpu": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("platforms", "expected"),
+    [
+        ("['gpu']", {"hopper": None, "cdna3": None, "tpu-v6e": False}),
+        ("['cpu', 'tpu']", {"hopper": False, "cdna3": False, "tpu-v6e": True}),
+        ("NAMES", {"hopper": None, "cdna3": None, "tpu-v6e": None}),
+    ],
+)
+def test_platforms_that_jax_tests_run_on(platforms: str, expected: dict[str, bool | None]) -> None:
+    assert lives_on(f"if jtu.test_device_matches({platforms}): here()", *expected) == expected
+
+
 def test_a_registered_function_may_run_anywhere() -> None:
     code = "@registry.register('x')\ndef step():\n    here()\n\nif torch.cuda.is_available():\n    step()\n"
     assert live(code, "mps") is True

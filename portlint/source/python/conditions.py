@@ -156,6 +156,8 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return UNANSWERABLE if prefixes is None else Op("or", tests)
     if name in ("any", "all"):
         return UNANSWERABLE
+    if _last(function) == "test_device_matches" and len(arguments) == 1:
+        return _one_of_platforms(scopes, arguments[0])
     if function.type == "identifier" and (local := _returned(scopes, function)) is not None:
         return condition(scopes, local, depth - 1)
     convention = _by_convention(function)
@@ -166,12 +168,25 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
     return Name(function.text) if _is_dotted(function) else UNANSWERABLE
 
 
+def _last(reference: Node) -> str:
+    """The last word of a dotted name."""
+    return reference["attribute"].text if reference.type == "attribute" else reference.text
+
+
+def _one_of_platforms(scopes: Scopes, platforms: Node) -> Expression:
+    """`test_device_matches(["cuda", "tpu"])` of JAX's test utilities: that the tests run on one of these."""
+    names = constant(scopes, platforms)
+    if not isinstance(names, tuple):
+        return UNANSWERABLE
+    return Op("or", tuple(_ONLY_WITH_CUDA if name == "gpu" else Name(f"is_{name}") for name in names))
+
+
 def _by_convention(node: Node) -> Expression | None:
     """What a name says where its definition is not to be seen: `get_compute_capability()`, `is_sm90_supported`."""
-    last = node["attribute"].text if node.type == "attribute" else node.text
+    last = _last(node)
     if _CAPABILITY_NAME.fullmatch(last):
         return CAPABILITY
-    return ONLY_ON_NVIDIA if names_nvidia_part(last) else None
+    return ONLY_ON_NVIDIA if names_nvidia_part(last) or "cuda_compute_capability" in last else None
 
 
 def names_nvidia_part(name: str) -> bool:
@@ -182,7 +197,7 @@ def names_nvidia_part(name: str) -> bool:
 def _as_number(scopes: Scopes, operand: Node, values: list[Expression]) -> Expression | None:
     """The capability as one number, 90 for 9.0, where a name such as `get_sm_version()` is compared with one."""
     reference = operand["function"] if operand.type == "call" else operand
-    last = reference["attribute"].text if reference.type == "attribute" else reference.text
+    last = _last(reference)
     numbers = [one.value for one in values if isinstance(one, Literal) and isinstance(one.value, int)]
     is_number = any(not isinstance(number, bool) and 50 <= number < 300 for number in numbers)
     if not is_number or not _SM_NAME.fullmatch(last):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 8
 """how many functions deep the calls of functions are followed"""
+_SET_UP = frozenset(("setUp", "setUpClass", "setup_method", "setup_class", "asyncSetUp"))
 _MOST_CALLS = 64
 """a function that is called more often is taken to be called from anywhere"""
 _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
@@ -88,6 +89,9 @@ class Guards:
                     yield guard
             case "block" | "module":
                 yield from (guard for end, guard in reversed(self._passed(parent)) if end <= child.start)
+            case "class_definition":
+                if child == parent["body"]:
+                    yield from self._set_up(parent)
             case "decorated_definition":
                 parameter = child.type == "decorator" and "parametrize" in child.text
                 if child == parent["definition"] or parameter:
@@ -182,6 +186,13 @@ class Guards:
                     found.extend((statement.end, guard) for guard in self._demanded(statement))
             self._blocks[block.start] = found
         return self._blocks[block.start]
+
+    def _set_up(self, definition: Node) -> Iterator[Guard]:
+        """What a class's `setUp` asks for before any of its tests runs."""
+        for statement in definition["body"].children:
+            method = statement.get("definition") or statement
+            if method.type == "function_definition" and method["name"].text in _SET_UP:
+                yield from (guard for _, guard in self._passed(method["body"]))
 
     def _demanded(self, statement: Node) -> Iterator[Guard]:
         """What is known after a call of a function of the file, because that raises where it does not hold."""
