@@ -138,6 +138,32 @@ class TestKernels(TestCase):
     }
 
 
+FIXTURES = """
+import pytest
+
+def _require_cuda():
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+
+@pytest.fixture({arguments})
+def kernels():
+    _require_cuda()
+    return load()
+
+def test_kernel({parameters}):
+    here()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameters", "mps"),
+    [("autouse=True", "", False), ("", "x, kernels: Kernels", False), ("", "x", True)],
+)
+def test_fixtures_that_skip(arguments: str, parameters: str, mps: bool) -> None:
+    code = FIXTURES.format(arguments=arguments, parameters=parameters)
+    assert lives_on(code, "hopper", "mps") == {"hopper": True, "mps": mps}
+
+
 @pytest.mark.parametrize(
     ("platforms", "expected"),
     [

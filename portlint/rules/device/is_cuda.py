@@ -13,7 +13,7 @@ https://docs.pytorch.org/docs/stable/torch.html#accelerators
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, one_runs
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -61,8 +61,12 @@ def move(call: Node) -> Hits:
 
 @rule.python('((string) @literal (#match? @literal "^[fF]?[\'\\"]cuda(:.*)?[\'\\"]$"))')
 def device_string(literal: Node) -> Hits:
-    if literal.source.imports("torch") and _names_a_device(literal) and not literal.role("guarded-call"):
-        yield Hit(literal)
+    if not literal.source.imports("torch") or not _names_a_device(literal) or literal.role("guarded-call"):
+        return
+    assignment = literal.parent
+    named = assignment["left"] if assignment is not None and assignment.type == "assignment" else None
+    uses = named.uses if named is not None and named.type == "identifier" else []
+    yield Hit(literal, guards=(*literal.guards, one_runs(uses)) if uses else None)
 
 
 def _names_a_device(literal: Node) -> bool:

@@ -19,7 +19,7 @@ rule = Rule(
     assumes={},
     message="'{opcode}' is inline PTX; {target} has {fact}.",
     remedy={
-        "amd": "Keep it behind `#ifndef USE_ROCM` (or `__HIP_PLATFORM_AMD__`) and write the AMD branch with a builtin (`__builtin_nontemporal_load`, `__scoped_atomic_*`, `__builtin_amdgcn_*`) or plain C++.",
+        "amd": "Keep it behind `#ifndef USE_ROCM` (or `__HIP_PLATFORM_AMD__`) and write the AMD branch with a builtin (`__builtin_nontemporal_load`, `__scoped_atomic_*`, `__builtin_amdgcn_*`) or plain C++; in Triton write it with `triton.language` operations.",
         "nvidia": "Guard it by the architectures that have it (`__CUDA_ARCH__` as an interval, `__CUDA_ARCH_FEAT_SM90_ALL` for `a` variants) and keep a path for the others.",
         "*": "Write the operation in the kernel language of the target; no other vendor assembles PTX.",
     },

@@ -46,7 +46,7 @@ def configuration(call: Node) -> Hits:
         return
     m, n, k = (int(size) for size in sizes)  # type: ignore[arg-type]
     element_bytes = 1 if any(NARROW.fullmatch(one.text) for one in call.source.root.walk("attribute")) else 2
-    needed = (count - 1) * (m + n) * k * element_bytes
+    needed = (count - 1) * _elements_of_a_stage(call, m * k, k * n) * element_bytes
     alone = call.parent is None or call.parent.type != "list" or len(call.parent.children) == 1
     yield Hit(
         call,
@@ -55,3 +55,27 @@ def configuration(call: Node) -> Hits:
         otherwise="breaks" if alone else "degrades",
         language="triton",
     )
+
+
+def _elements_of_a_stage(config: Node, left: int, right: int) -> int:
+    """The elements that a stage keeps for `tl.dot` in a loop: of an operand that comes from memory as it is.
+
+    An operand that is converted or scaled in between passes through registers. Kernels of other files are taken to
+    keep both operands.
+    """
+    dots = [call for call in config.source.root.walk("call") if call.name == "triton.language.dot"]
+    kernel = next(config.ancestors("decorated_definition"), None)
+    own = [dot for dot in dots if kernel is not None and dot.function == kernel["definition"]]
+    if not dots:
+        return left + right
+    kept = [_kept(dot, left, right) for dot in own or dots]
+    return max(kept) if own else min(kept)
+
+
+def _kept(dot: Node, left: int, right: int) -> int:
+    if not any(True for _ in dot.ancestors("for_statement", "while_statement")):
+        return 0
+    first, second = dot.argument(0, "input"), dot.argument(1, "other")
+    kept_first = first is not None and first.role("loaded")
+    kept_second = second is not None and second.role("loaded")
+    return left * kept_first + right * kept_second

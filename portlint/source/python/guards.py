@@ -2,13 +2,14 @@
 
 Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
 loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
-marks on a function, class or module; a call of a function of the file that raises (`_validate(x)`); and for a function
-that the file only calls or passes on, that one of these places can run.
+marks on a function, class or module; the fixtures and the `setUp` of a test; a call of a function of the file that
+raises (`_validate(x)`); and for a function that the file only calls or passes on, that one of these places can run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import Expression, Guard, Literal, Name, Op, any_way, words_of
@@ -85,8 +86,10 @@ class Guards:
             case "case_clause":
                 yield from self._case(parent, child)
             case "function_definition":
-                if child == parent["body"] and (guard := self._called(parent)) is not None:
-                    yield guard
+                if child == parent["body"]:
+                    yield from self._fixtures(parent)
+                    if (guard := self._called(parent)) is not None:
+                        yield guard
             case "block" | "module":
                 yield from (guard for end, guard in reversed(self._passed(parent)) if end <= child.start)
             case "class_definition":
@@ -194,8 +197,29 @@ class Guards:
             if method.type == "function_definition" and method["name"].text in _SET_UP:
                 yield from (guard for _, guard in self._passed(method["body"]))
 
+    def _fixtures(self, test: Node) -> Iterator[Guard]:
+        """What the fixtures of a test skip it for: those that it takes, and those that the file uses for all tests."""
+        if not test["name"].text.startswith("test"):
+            return
+        taken = {(one.get("name") or one).text.partition(":")[0] for one in test["parameters"].children}
+        for fixture, for_all in self._fixtures_of_module:
+            if for_all or fixture["name"].text in taken:
+                yield from (guard for _, guard in self._passed(fixture["body"]))
+
+    @cached_property
+    def _fixtures_of_module(self) -> list[tuple[Node, bool]]:
+        """(a fixture of the file, whether every test uses it)."""
+        found: list[tuple[Node, bool]] = []
+        for statement in Node(self.scopes.source, self.scopes.source.tree.root_node).children:
+            if statement.type == "decorated_definition" and statement["definition"].type == "function_definition":
+                for decorator in _decorators(statement):
+                    function = decorator["function"] if decorator.type == "call" else decorator
+                    if function.text.rpartition(".")[2] == "fixture":
+                        found.append((statement["definition"], "autouse=True" in decorator.text.replace(" ", "")))
+        return found
+
     def _demanded(self, statement: Node) -> Iterator[Guard]:
-        """What is known after a call of a function of the file, because that raises where it does not hold."""
+        """What is known after a call of a function of the file, which ends the program or the test where it fails."""
         call = statement.children[0] if statement.children else None
         if call is None or call.type != "call" or call["function"].type != "identifier":
             return
@@ -205,7 +229,7 @@ class Guards:
         for inner in bound.value["body"].children:
             if inner.type == "if_statement":
                 leaves = inner["consequence"].children[-1:]
-                if leaves and leaves[0].type == "raise_statement":
+                if leaves and self._aborts(leaves[0]):
                     yield self._guard(inner["condition"], False)
                 elif any(True for _ in inner.walk("return_statement")):
                     return
@@ -229,17 +253,19 @@ class Guards:
     def _leaves(self, block: Node) -> bool:
         """Whether control never runs off the end of a block."""
         last = block.children[-1] if block.children else None
-        if last is None:
-            return False
-        if last.type in _LEAVES:
+        return last is not None and (last.type in _LEAVES or self._aborts(last))
+
+    def _aborts(self, statement: Node) -> bool:
+        """Whether a statement ends more than its own function: `raise`, `pytest.skip()`, `sys.exit()`."""
+        if statement.type == "raise_statement":
             return True
-        if last.type == "expression_statement" and last.children and last.children[0].type == "call":
-            call = last.children[0]
-            function = call["function"]
-            return call.name in _LEAVING_CALLS or (
-                function.type == "attribute" and function["attribute"].text in ("skipTest", "fail")
-            )
-        return False
+        call = statement.children[0] if statement.type == "expression_statement" and statement.children else None
+        if call is None or call.type != "call":
+            return False
+        function = call["function"]
+        return call.name in _LEAVING_CALLS or (
+            function.type == "attribute" and function["attribute"].text in ("skipTest", "fail")
+        )
 
     def _mark(self, decorator: Node) -> Iterator[Guard]:
         """What a decorator such as `@pytest.mark.skipif(...)` or `@require_cuda` says of its function or class."""

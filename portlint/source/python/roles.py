@@ -4,9 +4,9 @@ Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device
 "scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
-only), "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
-"guarded-import" (a failed import is caught, or the package was looked for before), "guarded-call" (a failed call or
-attribute is caught).
+only), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no call in the
+file takes, or that its function never reads), "guarded-import" (a failed import is caught, or the package was looked
+for before), "guarded-call" (a failed call or attribute is caught).
 """
 
 from __future__ import annotations
@@ -83,11 +83,31 @@ class Roles:
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
             case "repeated-import":
                 return self._is_repeated(node)
+            case "loaded":
+                return self._is_loaded(node)
             case "default-not-used":
                 return self._is_default_not_used(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
         raise ValueError(f"no such role in Python: {role}")
+
+    def _is_loaded(self, operand: Node, depth: int = 4) -> bool:
+        """Whether a value of a Triton kernel is what `tl.load` gave, transposed or in the type of the dot at most."""
+        if operand.type == "attribute" and operand["attribute"].text == "T":
+            return self._is_loaded(operand["object"], depth)
+        if operand.type == "call" and operand.name == "triton.language.trans" and operand.arguments:
+            return self._is_loaded(operand.arguments[0], depth)
+        if operand.type == "call":
+            function = operand["function"]
+            if function.type == "attribute" and function["attribute"].text == "to":
+                return self._is_loaded(function["object"], depth)
+            return operand.name == "triton.language.load"
+        values = (
+            [one.value for one in self.scopes.bindings(operand.text, operand)]
+            if operand.type == "identifier" and depth
+            else []
+        )
+        return bool(values) and all(one is not None and self._is_loaded(one, depth - 1) for one in values)
 
     def _is_default_not_used(self, parameter: Node) -> bool:
         """Whether every call in the file passes an argument for a parameter, or the function never reads it."""
@@ -183,8 +203,11 @@ class Roles:
         for loop in node.ancestors("for_statement", "while_statement"):
             if loop.type == "for_statement" and self._is_short(loop["right"]):
                 continue
-            called = {_last_name(call) for call in loop["body"].walk("call")}
-            if called & _STEP_CALLS and "synchronize" not in called:
+            calls = list(loop["body"].walk("call"))
+            steps = [call for call in calls if _last_name(call) in _STEP_CALLS]
+            # where a loop inside takes the steps, this one counts epochs
+            taken = any(next(call.ancestors("for_statement", "while_statement")) == loop for call in steps)
+            if taken and not any(_last_name(call) == "synchronize" for call in calls):
                 return True
         return False
 
