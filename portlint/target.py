@@ -181,6 +181,9 @@ class Target(msgspec.Struct, frozen=True, dict=True):
 
     def _guess(self, name: str) -> Outcome:
         width = self.fact("lanes.width")
+        package = self.fact(f"library.{name.removeprefix('installed ')}") if name.startswith("installed ") else None
+        if package is not None:
+            return False if package.value == "none" else UNKNOWN
         # AMD's word, so a project's macro for the device's width; a macro named for the warp may be 32 everywhere
         if name.endswith("_WAVEFRONT_SIZE") and not name.startswith("__") and width is not None:
             return int(width.value)

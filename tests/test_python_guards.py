@@ -138,6 +138,12 @@ class TestKernels(TestCase):
     }
 
 
+@pytest.mark.parametrize(("package", "mps"), [("triton", False), ("triton.language", False), ("numpy", None)])
+def test_a_package_that_a_target_lacks_skips_what_follows(package: str, mps: bool | None) -> None:
+    code = f"import pytest\nkernels = pytest.importorskip('{package}')\n\ndef test_it():\n    here()\n"
+    assert lives_on(code, "hopper", "mps") == {"hopper": None, "mps": mps}
+
+
 FIXTURES = """
 import pytest
 

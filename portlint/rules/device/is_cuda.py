@@ -37,6 +37,8 @@ NEED_A_DRIVER = (
 """functions of torch.cuda that initialise CUDA or raise without it (torch/cuda/__init__.py, memory.py, streams.py)"""
 
 TAKES_A_DEVICE = frozenset(("dev", "device", "map_location", "device_map", "torch_device"))
+RECORDS = frozenset(("SimpleNamespace", "Mock", "MagicMock"))
+"""what stands for something else in tests: nothing is put on a device"""
 TAKES_A_DEVICE_FIRST = frozenset(("torch.device", "torch.set_default_device"))
 
 
@@ -77,7 +79,9 @@ def _names_a_device(literal: Node) -> bool:
     if parent.type == "conditional_expression" and parent.parent is not None:
         return _names_a_device(parent)
     if parent.type == "keyword_argument":
-        return parent["name"].text in TAKES_A_DEVICE
+        call = next(parent.ancestors("call"), None)
+        record = call is not None and call["function"].text.rpartition(".")[2] in RECORDS
+        return parent["name"].text in TAKES_A_DEVICE and not record
     if parent.type in ("default_parameter", "typed_default_parameter"):
         return parent["name"].text in TAKES_A_DEVICE and not parent.role("default-not-used")
     if parent.type == "assignment":

@@ -61,7 +61,8 @@ def _computes(dtype: Node) -> bool:
         return False
     function = parent.parent["function"]
     called = function["attribute"].text if function.type == "attribute" else function.text
-    return called in COMPUTING
+    # a constant of the module describes a format; what is computed with it is seen where that happens
+    return called in COMPUTING and not (called == "finfo" and dtype.function is None)
 
 
 def _kept_in(dtype: Node) -> Node | None:
@@ -75,6 +76,8 @@ def _kept_in(dtype: Node) -> Node | None:
     if parent is None or parent.type not in ("assignment", "default_parameter", "typed_default_parameter"):
         return None
     target = parent.get("left") or parent.get("name")
+    if parent.type != "assignment" and b"fnuz" in dtype.source.text:
+        return None  # the other variant is a choice of the caller's
     if target is None or target.type != "identifier" or parent.role("default-not-used"):
         return None
     return None if target.text in LOADED_AS else target

@@ -47,12 +47,11 @@ def configuration(call: Node) -> Hits:
     m, n, k = (int(size) for size in sizes)  # type: ignore[arg-type]
     element_bytes = 1 if any(NARROW.fullmatch(one.text) for one in call.source.root.walk("attribute")) else 2
     needed = (count - 1) * _elements_of_a_stage(call, m * k, k * n) * element_bytes
-    alone = call.parent is None or call.parent.type != "list" or len(call.parent.children) == 1
     yield Hit(
         call,
         assumes={"memory.shared_bytes": at_most(needed)},
         words={"element": "1 byte" if element_bytes == 1 else "2 bytes"},
-        otherwise="breaks" if alone else "degrades",
+        otherwise="breaks" if call.role("only-element") else "degrades",
         language="triton",
     )
 

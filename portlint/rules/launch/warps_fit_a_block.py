@@ -22,19 +22,21 @@ rule = Rule(
 
 @rule.calls("triton.Config")
 def configuration(call: Node) -> Hits:
-    yield from _counts(call, call.argument(1, "num_warps"))
+    # the autotuner drops what cannot be launched, so long as something is left
+    yield from _counts(call, call.argument(1, "num_warps"), "breaks" if call.role("only-element") else "degrades")
 
 
 @rule.python("(call function: (subscript)) @call")
 def launch(call: Node) -> Hits:
     if call.source.imports("triton"):
-        yield from _counts(call, call.argument(None, "num_warps"))
+        yield from _counts(call, call.argument(None, "num_warps"), "breaks")
 
 
-def _counts(call: Node, warps: Node | None) -> Hits:
+def _counts(call: Node, warps: Node | None, verdict: str) -> Hits:
     """The numbers that a count of warps may be; each is live where both it and the call are."""
     for value in warps.choices if warps is not None else ():
         count = value.constant
         if isinstance(count, int):
             both = (*value.guards, *call.guards)
-            yield Hit(value, assumes={"launch.warps_per_block": at_most(count)}, guards=both, language="triton")
+            assumes = {"launch.warps_per_block": at_most(count)}
+            yield Hit(value, assumes=assumes, otherwise=verdict, guards=both, language="triton")

@@ -56,6 +56,9 @@ def _before(call: Node) -> list[Node]:
 def _waits(call: Node) -> bool:
     """Whether a read has emptied the queue already: the next one costs nothing."""
     function = call["function"]
+    if call.name in ("float", "int", "bool") and len(call.arguments) == 1:
+        value = call.arguments[0]
+        return value.role("tensor") and value.role("on-device") and not call.role("occasional")
     if function.type != "attribute" or function["attribute"].text not in ("item", "tolist"):
         return False
     return not call.role("occasional") and not function["object"].role("on-host")

@@ -54,7 +54,9 @@ _DEVICE_GETTER = re.compile(
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _CAPABILITY_NAME = re.compile(r"_?(get_|query_)?(device_|compute_|gpu_|cuda_)*capability")
 _SM_NAME = re.compile(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|number|arch))?")
-_NVIDIA_PART = re.compile(r"(^|_)(sm_?\d{2,3}[af]?|hopper|blackwell|h100|h200|b200|a100|ampere)(_|$)", re.IGNORECASE)
+_NVIDIA_PART = re.compile(
+    r"(^|_)(sm_?(at_least_|ge_)?\d{2,3}[af]?|hopper|blackwell|h100|h200|b200|a100|ampere)(_|$)", re.IGNORECASE
+)
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 

@@ -186,9 +186,18 @@ class Guards:
                 elif statement.type == "assert_statement" and statement.children:
                     found.append((statement.end, self._guard(statement.children[0], True)))
                 elif statement.type == "expression_statement":
+                    found.extend((statement.end, guard) for guard in self._imported_or_skipped(statement))
                     found.extend((statement.end, guard) for guard in self._demanded(statement))
             self._blocks[block.start] = found
         return self._blocks[block.start]
+
+    def _imported_or_skipped(self, statement: Node) -> Iterator[Guard]:
+        """`pytest.importorskip("triton")`: what follows runs only where the package can be installed."""
+        call = next(statement.walk("call"), None)
+        module = call.arguments[0].constant if call is not None and call.arguments else None
+        if call is not None and call.name == "pytest.importorskip" and isinstance(module, str):
+            package = module.partition(".")[0]
+            yield Guard(Name(f"installed {package}"), True, call.text, call.line)
 
     def _set_up(self, definition: Node) -> Iterator[Guard]:
         """What a class's `setUp` asks for before any of its tests runs."""

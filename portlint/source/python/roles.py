@@ -4,9 +4,10 @@ Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device
 "scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
-only), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no call in the
-file takes, or that its function never reads), "guarded-import" (a failed import is caught, or the package was looked
-for before), "guarded-call" (a failed call or attribute is caught).
+only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
+"default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
+"guarded-import" (a failed import is caught, or the package was looked for before), "guarded-call" (a failed call or
+attribute is caught).
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class Roles:
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
             case "repeated-import":
                 return self._is_repeated(node)
+            case "only-element":
+                return _is_only_element(node)
             case "loaded":
                 return self._is_loaded(node)
             case "default-not-used":
@@ -116,9 +119,7 @@ class Roles:
             return False
         name = parameter["name"].text
         body = function["body"]
-        reads = any(one.text == name for one in body.walk("identifier"))
-        only_declares = len(body.children) == 1 and body.children[0].type != "return_statement"
-        if not reads and not only_declares:
+        if not any(one.text == name for one in body.walk("identifier")):
             return True
         siblings = parameter.parent.children
         bound = siblings[0].text in ("self", "cls")
@@ -287,6 +288,14 @@ def _is_occasional(test: Node) -> bool:
     """Whether a test holds in some rounds only: `step % 100 == 0`, or a flag named for logging."""
     remainder = any(one["operator"].text == "%" for one in test.walk("binary_operator"))
     return remainder or _OCCASION.search(test.text) is not None
+
+
+def _is_only_element(node: Node) -> bool:
+    """Whether a value stands alone: in no list or comprehension, or in a list of one."""
+    parent = node.parent
+    if parent is None or parent.type.endswith("_comprehension") or parent.type == "generator_expression":
+        return parent is None
+    return parent.type not in ("list", "tuple") or len(parent.children) == 1
 
 
 def _last_name(call: Node) -> str:
