@@ -128,10 +128,10 @@ def _shift_left(value: int, by: int) -> int:
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "==": operator.eq,
     "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    "<": lambda a, b: a is None or a < b,  # what is not there is less than anything: no capability, no version
+    "<=": lambda a, b: a is None or a <= b,
+    ">": lambda a, b: a is not None and a > b,
+    ">=": lambda a, b: a is not None and a >= b,
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -148,7 +148,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "is": lambda a, b: a is b if b is None or isinstance(b, bool) else a == b,
     "in": _contains,
     "startswith": lambda text, prefix: str(text).startswith(prefix),
-    "item": lambda value, index: value[index],
+    "item": lambda value, index: None if value is None else value[index],
     "truth": bool,
 }
 

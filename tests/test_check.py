@@ -40,6 +40,16 @@ def report(result: Result) -> dict[str, list[dict[str, object]]]:
     return parsed
 
 
+def test_a_package_of_the_tree_is_not_missed(check: Check) -> None:
+    for tree in ("user", "own"):
+        Path(tree, "tests").mkdir(parents=True)
+        Path(tree, "tests", "helpers.py").write_text("import flash_attn\n")
+    Path("own/src/flash_attn").mkdir(parents=True)
+    Path("own/src/flash_attn/__init__.py").write_text("")
+    found = check(".", "--target", "mps", "--output-format", "json")
+    assert [finding["path"] for finding in report(found)["findings"]] == ["user/tests/helpers.py"]
+
+
 class TestExitStatus:
     def test_0_without_findings(self, check: Check) -> None:
         Path("a.cu").write_text(CLEAN)

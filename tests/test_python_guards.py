@@ -138,6 +138,18 @@ class TestKernels(TestCase):
     }
 
 
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("if torch.cuda.get_device_capability() < (9, 0): pytest.skip()\nhere()", {"hopper": True, "mps": False}),
+        ("if torch.cuda.get_device_capability()[0] >= 8: here()", {"hopper": True, "mps": False}),
+        ("here() if not hasattr(torch, 'accelerator') else None", {"hopper": False, "mps": False}),
+    ],
+)
+def test_a_capability_that_is_not_there_is_less_than_any(code: str, expected: dict[str, bool]) -> None:
+    assert lives_on(f"import pytest\n{code}", *expected) == expected
+
+
 @pytest.mark.parametrize(("package", "mps"), [("triton", False), ("triton.language", False), ("numpy", None)])
 def test_a_package_that_a_target_lacks_skips_what_follows(package: str, mps: bool | None) -> None:
     code = f"import pytest\nkernels = pytest.importorskip('{package}')\n\ndef test_it():\n    here()\n"
@@ -217,6 +229,7 @@ def test_a_project_function_for_the_device_is_compared_with_a_name(getter: str) 
         ("rocm_only", False, True),
         ("skip_if_not_rocm", False, True),
         ("skip_slow", None, None),
+        ("RunIf(min_cuda_gpus=1)", True, True),
         ("retry_on_failure", True, True),
     ],
 )

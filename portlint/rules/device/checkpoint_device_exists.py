@@ -20,6 +20,8 @@ rule = Rule(
 
 @rule.calls("torch.load", "torch.jit.load")
 def load(call: Node) -> Hits:
+    if any(function["name"].text.startswith("test") for function in call.ancestors("function_definition")):
+        return  # a test loads what it has saved
     place = call.argument(1, "map_location")
     splat = any(child.type in ("dictionary_splat", "list_splat") for child in call["arguments"].children)
     if (place is None or place.type == "none") and not splat and not call.role("guarded-call"):

@@ -48,6 +48,8 @@ def module_level_import(statement: Node) -> Hits:
     fact = next((fact for module in _modules(statement) if (fact := _fact(module))), None)
     if fact is None or not statement.role("import-time") or statement.role("repeated-import"):
         return
+    if statement.role("own-package"):
+        return
     if not statement.role("guarded-import"):
         yield Hit(statement, assumes={fact: "native"})
 

@@ -147,6 +147,8 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         owner = scopes.qualified(arguments[0])
         if (name, owner, attribute) == ("hasattr", "torch", "hip"):
             return Literal(False)  # no build has it
+        if (name, owner, attribute) == ("hasattr", "torch", "accelerator"):
+            return Literal(True)  # every build since 2.6 has it
         return Name(f"{name} {owner}.{attribute}") if owner and isinstance(attribute, str) else UNANSWERABLE
     if function.type == "attribute" and function["attribute"].text in ("startswith", "lower", "split"):
         subject = condition(scopes, function["object"], depth - 1)

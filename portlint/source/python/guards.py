@@ -296,6 +296,8 @@ class Guards:
             yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
         if "accelerator" in words and words & _REQUIRING_WORDS:
             yield Guard(Name("torch.accelerator.is_available"), True, decorator.text, decorator.line)
+        if decorator.type == "call" and any(map(_asks_for_gpus, decorator["arguments"].children)):
+            yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
         platform = _platform_of_mark(last)
         if platform is not None and not _narrows(decorator):
             yield Guard(Name(f"is_{platform[0]}"), platform[1], decorator.text, decorator.line)
@@ -313,6 +315,14 @@ class Guards:
 
 def _decorators(definition: Node) -> list[Node]:
     return [child.children[0] for child in definition.children if child.type == "decorator"]
+
+
+def _asks_for_gpus(argument: Node) -> bool:
+    """Whether an argument of a mark says how many GPUs are needed: `min_cuda_gpus=1`."""
+    if argument.type != "keyword_argument" or not {"gpus", *_GPU_WORDS} & set(words_of(argument["name"].text)):
+        return False
+    count = argument["value"].constant
+    return isinstance(count, int) and count > 0
 
 
 def _is_class(node: Node) -> bool:

@@ -6,13 +6,15 @@ Places: "jitted" (inside a function that JAX, torch.compile or TorchScript trace
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
 only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
-"guarded-import" (a failed import is caught, or the package was looked for before), "guarded-call" (a failed call or
-attribute is caught).
+"own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
+looked for before), "guarded-call" (a failed call or attribute is caught).
 """
 
 from __future__ import annotations
 
+import os
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import names
@@ -36,6 +38,8 @@ _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
 _STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "training_step"))
 """what a loop over steps calls; a loop with `backward` alone is mostly a check of gradients"""
+_LEVELS_UP = 8
+"""folders above a file that are looked at for the packages of its tree"""
 _FEW = 16
 """rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
@@ -82,6 +86,8 @@ class Roles:
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
+            case "own-package":
+                return _is_of_the_tree(node)
             case "repeated-import":
                 return self._is_repeated(node)
             case "only-element":
@@ -288,6 +294,25 @@ def _is_occasional(test: Node) -> bool:
     """Whether a test holds in some rounds only: `step % 100 == 0`, or a flag named for logging."""
     remainder = any(one["operator"].text == "%" for one in test.walk("binary_operator"))
     return remainder or _OCCASION.search(test.text) is not None
+
+
+def _is_of_the_tree(statement: Node) -> bool:
+    """Whether an import statement loads a package that lies beside the file, or beside a folder around it."""
+    module = statement.get("module_name") or statement.children[0]
+    package = (module.get("name") or module).text.partition(".")[0]
+    return bool(statement.source.file and package) and _lies_above(os.path.dirname(statement.source.file), package)
+
+
+@cache
+def _lies_above(folder: str, package: str) -> bool:
+    for _ in range(_LEVELS_UP):
+        if any(os.path.isfile(os.path.join(folder, root, package, "__init__.py")) for root in ("", "src", "python")):
+            return True
+        above = os.path.dirname(folder)
+        if above == folder or folder == os.getcwd():
+            break  # a scan looks at nothing outside the folder that it is run in
+        folder = above
+    return False
 
 
 def _is_only_element(node: Node) -> bool:
