@@ -142,12 +142,20 @@ class TestKernels(TestCase):
     ("code", "expected"),
     [
         ("if torch.cuda.get_device_capability() < (9, 0): pytest.skip()\nhere()", {"hopper": True, "mps": False}),
+        ("if current_platform.is_device_capability(90): here()", {"hopper": True, "cdna3": False, "mps": False}),
+        ("if current_platform.has_device_capability(90): here()", {"hopper": True, "cdna3": True, "mps": False}),
         ("if torch.cuda.get_device_capability()[0] >= 8: here()", {"hopper": True, "mps": False}),
         ("here() if not hasattr(torch, 'accelerator') else None", {"hopper": False, "mps": False}),
     ],
 )
 def test_a_capability_that_is_not_there_is_less_than_any(code: str, expected: dict[str, bool]) -> None:
     assert lives_on(f"import pytest\n{code}", *expected) == expected
+
+
+@pytest.mark.parametrize("leaving", ["pytest.skip('broken')", "return", "raise RuntimeError", "sys.exit()"])
+def test_nothing_runs_after_leaving(leaving: str) -> None:
+    code = f"import pytest\ndef test_it():\n    {leaving}\n    here()\n"
+    assert lives_on(code, "hopper", "mps") == {"hopper": False, "mps": False}
 
 
 @pytest.mark.parametrize(("package", "mps"), [("triton", False), ("triton.language", False), ("numpy", None)])

@@ -52,6 +52,8 @@ _DEVICE_GETTER = re.compile(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
+_CAPABILITY_TESTS = {"is_device_capability": "==", "has_device_capability": ">="}
+"""vLLM's questions for the capability as one number, 90 for 9.0"""
 _CAPABILITY_NAME = re.compile(r"_?(get_|query_)?(device_|compute_|gpu_|cuda_)*capability")
 _SM_NAME = re.compile(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|number|arch))?")
 _NVIDIA_PART = re.compile(
@@ -162,6 +164,9 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return UNANSWERABLE
     if _last(function) == "test_device_matches" and len(arguments) == 1:
         return _one_of_platforms(scopes, arguments[0])
+    if _last(function) in _CAPABILITY_TESTS and len(arguments) == 1:
+        number = constant(scopes, arguments[0])
+        return Op(_CAPABILITY_TESTS[_last(function)], (_SM_NUMBER, Literal(number))) if number else UNANSWERABLE
     if function.type == "identifier" and (local := _returned(scopes, function)) is not None:
         return condition(scopes, local, depth - 1)
     convention = _by_convention(function)

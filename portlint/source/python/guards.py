@@ -181,7 +181,9 @@ class Guards:
         if block.start not in self._blocks:
             found: list[tuple[int, Guard]] = []
             for statement in block.children:
-                if statement.type == "if_statement":
+                if statement != block.children[-1] and (statement.type in _LEAVES or self._aborts(statement)):
+                    found.append((statement.end, Guard(Literal(False), True, statement.text, statement.line)))
+                elif statement.type == "if_statement":
                     found.extend((statement.end, guard) for guard in self._survives(statement))
                 elif statement.type == "assert_statement" and statement.children:
                     found.append((statement.end, self._guard(statement.children[0], True)))
