@@ -3,6 +3,9 @@
 `torch.load` puts tensors back on the device that is written in the file. A checkpoint saved on a GPU cannot be loaded
 where that device does not exist: "Attempting to deserialize object on a CUDA device".
 
+## Exceptions
+A test that loads a checkpoint mostly loads what it has saved itself, and is silent.
+
 ## References
 https://docs.pytorch.org/docs/stable/generated/torch.load.html
 """

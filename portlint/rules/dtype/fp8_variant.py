@@ -6,7 +6,8 @@ units take their own family only.
 
 ## Exceptions
 Naming a format to compare, to look up, to tag a configuration, or to hold bytes (`torch.empty`, `view`) is silent; what
-counts is a conversion to it, or its range taken for a scale.
+counts is a conversion to it, or its range taken for a scale. A default is a choice of the
+caller's where the file names the other variant too, and the limits of a format may be kept as constants.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/reference/low_fp_types.html
@@ -65,6 +66,11 @@ def _computes(dtype: Node) -> bool:
     return called in COMPUTING and not (called == "finfo" and dtype.function is None)
 
 
+def _knows_the_other_variant(dtype: Node) -> bool:
+    """Whether the file names a format of AMD's, so that the format is a choice there."""
+    return any(FACTS.get(one.name, "").endswith("fnuz") for one in dtype.source.root.walk("attribute"))
+
+
 def _kept_in(dtype: Node) -> Node | None:
     """The name that a dtype is given to: `FP8 = torch.float8_e4m3fn`, `def quantize(x, dtype=...)`.
 
@@ -76,7 +82,7 @@ def _kept_in(dtype: Node) -> Node | None:
     if parent is None or parent.type not in ("assignment", "default_parameter", "typed_default_parameter"):
         return None
     target = parent.get("left") or parent.get("name")
-    if parent.type != "assignment" and b"fnuz" in dtype.source.text:
+    if parent.type != "assignment" and _knows_the_other_variant(dtype):
         return None  # the other variant is a choice of the caller's
     if target is None or target.type != "identifier" or parent.role("default-not-used"):
         return None

@@ -5,6 +5,7 @@ a ballot kept in 32 bits, `__popc` of it, or `1u << lane` compile and lose the u
 
 ## Exceptions
 Code that another platform never sees, and masks behind a type or a constant that the platform chooses, are silent.
+What only the first 32 threads of a block do leaves the upper half of a ballot empty.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-cross-lane-functions

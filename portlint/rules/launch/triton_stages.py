@@ -4,6 +4,10 @@ The software pipeline keeps `num_stages - 1` tiles of both operands in shared me
 228 KiB of Hopper does not start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on
 with the rest, so the tuning is lost but the kernel runs.
 
+## Exceptions
+Only operands that reach `tl.dot` in a loop as they were loaded are counted: what is scaled or converted in between passes
+through registers.
+
 ## References
 https://triton-lang.org/main/python-api/generated/triton.Config.html
 """

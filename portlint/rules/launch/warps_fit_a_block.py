@@ -3,6 +3,9 @@
 A Triton program runs on `num_warps` times the width of a warp. 32 warps are 1,024 threads where a warp has 32 lanes,
 and 2,048, which no device launches, where it has 64.
 
+## Exceptions
+In a list of configurations the autotuner drops what cannot be launched: that costs a configuration, not the kernel.
+
 ## References
 https://triton-lang.org/main/python-api/generated/triton.Config.html
 """

@@ -5,7 +5,7 @@ never needs the package included.
 
 ## Exceptions
 Imports in a `try` that catches the failure, under `TYPE_CHECKING`, behind a test of the platform or of the package, or
-inside a function are silent.
+inside a function are silent, and so are imports of a package that the same tree holds: it is what is being ported.
 """
 
 from __future__ import annotations

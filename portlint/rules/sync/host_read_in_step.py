@@ -4,7 +4,8 @@
 In a training loop the device then idles while Python prepares the next step; a lazy backend cuts its graph as well.
 
 ## Exceptions
-Reads behind a test of the step number (`if step % 100 == 0`) and values that are on the host already are silent.
+Reads behind a test of the step number (`if step % 100 == 0`) values that are on the host already, reads
+once an epoch, and the loops of `test_*` files are silent.
 
 ## References
 https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.condition import Literal, Name, Op
+from portlint.source import nearby
 from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.lexer import mask
 from portlint.source.cxx.preprocessor import Preprocessor
@@ -30,7 +31,6 @@ _MOST_HEADERS = 60
 _LARGEST_HEADER = 1 << 20
 _ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
-_LEVELS_UP = 6
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -142,18 +142,6 @@ def constants_of(masked: bytes) -> frozenset[str]:
     return frozenset(name.decode() for name in _CONSTANT.findall(masked))
 
 
-@cache
 def _resolve(includer: str, name: str) -> str | None:
     """The file that a quoted include means: next to the including file, or below a root above it."""
-    if os.path.isabs(name):
-        return None
-    folder, here = os.path.dirname(includer), os.getcwd() + os.sep
-    for _ in range(_LEVELS_UP):
-        for root in _ROOTS:
-            candidate = os.path.normpath(os.path.join(folder, root, name))
-            if includer.startswith(here) and not candidate.startswith(here):
-                continue  # a scan reads nothing outside the folder that it is run in
-            if os.path.isfile(candidate) and not os.path.islink(candidate):
-                return candidate
-        folder = os.path.dirname(folder)
-    return None
+    return None if os.path.isabs(name) else nearby.find(includer, name, _ROOTS)

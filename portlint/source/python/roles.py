@@ -12,12 +12,11 @@ looked for before), "guarded-call" (a failed call or attribute is caught).
 
 from __future__ import annotations
 
-import os
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import names
+from portlint.source import nearby
 from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
@@ -38,8 +37,8 @@ _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
 _STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "training_step"))
 """what a loop over steps calls; a loop with `backward` alone is mostly a check of gradients"""
-_LEVELS_UP = 8
-"""folders above a file that are looked at for the packages of its tree"""
+_PACKAGE_ROOTS = ("", "src", "python")
+"""folders above a file in which a tree keeps its packages"""
 _FEW = 16
 """rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
@@ -300,19 +299,8 @@ def _is_of_the_tree(statement: Node) -> bool:
     """Whether an import statement loads a package that lies beside the file, or beside a folder around it."""
     module = statement.get("module_name") or statement.children[0]
     package = (module.get("name") or module).text.partition(".")[0]
-    return bool(statement.source.file and package) and _lies_above(os.path.dirname(statement.source.file), package)
-
-
-@cache
-def _lies_above(folder: str, package: str) -> bool:
-    for _ in range(_LEVELS_UP):
-        if any(os.path.isfile(os.path.join(folder, root, package, "__init__.py")) for root in ("", "src", "python")):
-            return True
-        above = os.path.dirname(folder)
-        if above == folder or folder == os.getcwd():
-            break  # a scan looks at nothing outside the folder that it is run in
-        folder = above
-    return False
+    file = statement.source.file
+    return bool(file and package) and nearby.find(file, f"{package}/__init__.py", _PACKAGE_ROOTS) is not None
 
 
 def _is_only_element(node: Node) -> bool:
