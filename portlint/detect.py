@@ -155,7 +155,13 @@ class _Compiled:
                 else:
                     found.append(Match(*owner, captures))
             exceeded = exceeded or cursor.did_exceed_match_limit
-        return found + list(self._aliased(source)), exceeded
+        return [*found, *self._worded(source), *self._aliased(source)], exceeded
+
+    def _worded(self, source: Source) -> Iterator[Match]:
+        """The identifiers that detectors with a test of their own want."""
+        for pair in self.owned:
+            if (wanted := pair[1].wanted) is not None:
+                yield from (Match(*pair, {"word": [raw]}) for raw in source.analysis.identifiers(wanted))
 
     def _aliased(self, source: Source) -> Iterator[Match]:
         """Uses through an import alias: `from torch import load as restore`."""

@@ -139,6 +139,8 @@ class Summary(msgspec.Struct, frozen=True):
     """files found and not analysed, each with a problem that says why"""
     suppressed: int = 0
     baselined: int = 0
+    translated: Mapping[str, int] = {}
+    """target -> uses of CUDA names that need no hand, since HIPIFY translates them for it"""
     seconds: float = 0.0
 
 
@@ -163,5 +165,6 @@ class FileResult(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     lines: int = 0
     suppressed: int = 0
+    translated: Mapping[str, int] = {}
     analysed: bool = True
     """False for a file that was found but could not be analysed; a problem says why"""

@@ -11,6 +11,7 @@ from portlint.condition import UNKNOWN, Guard, is_live, names
 from portlint.finding import Finding, Verdict
 from portlint.rule import AnyOf, Assumed, AtMost, Has, Hit, Rule, unfold
 from portlint.source.text import Lines
+from portlint.tables import cuda_name
 from portlint.target import Fact, Level, Target, vocabulary
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Judge:
         self.source = source
         self.lines = lines
         self._seen: Counter[str] = Counter()
+        self.translated: Counter[str] = Counter()
+        """target -> uses of CUDA names that HIPIFY translates for it"""
 
     def judge(self, rule: Rule, hit: Hit, targets: tuple[Target, ...]) -> list[Finding]:
         """The findings of one hit, one at most per target."""
@@ -69,8 +72,10 @@ class Judge:
                 continue
             if fact.value == Level.VARIANT and not admits_plain_build(guards, target):
                 continue
-            if not holds(assumed, fact):
+            if not holds(name, assumed, fact):
                 return self._grade(rule, hit, name, fact), name
+            if vocabulary()[name].kind == "toolkit" and isinstance(assumed, Has):
+                self.translated[target.name] += _is_translated(assumed.item, fact)
         return (Verdict.UNKNOWN, unknown) if unknown else None
 
     def _grade(self, rule: Rule, hit: Hit, name: str, fact: Fact) -> Verdict:
@@ -106,6 +111,7 @@ class Judge:
                     "target": target.title,
                     "fact": stated.text,
                     "assumed": _shown(assumes[name]),
+                    "instead": _instead(assumes[name], target.fact(name)),
                     **hit.words,
                 }
             ),
@@ -133,7 +139,7 @@ def is_moot(rule: Rule, target: Target) -> bool:
     """
     facts = {name: target.fact(name) for name in rule.assumes}
     return bool(facts) and all(
-        fact is not None and fact.value != Level.VARIANT and holds(rule.assumes[name], fact)
+        fact is not None and fact.value != Level.VARIANT and holds(name, rule.assumes[name], fact)
         for name, fact in facts.items()
     )
 
@@ -180,8 +186,11 @@ def admits_plain_build(guards: tuple[Guard, ...], target: Target) -> bool:
 _ARCHITECTURE = "__CUDA_ARCH__"
 
 
-def holds(assumed: Assumed, fact: Fact) -> bool:
-    """Whether an assumption is true of a fact."""
+def holds(name: str, assumed: Assumed, fact: Fact) -> bool:
+    """Whether an assumption about the fact of that name is true."""
+    if vocabulary()[name].kind == "toolkit" and isinstance(assumed, Has):
+        row = cuda_name(assumed.item)
+        return row is None or row.in_toolkit(fact.value)
     if isinstance(assumed, AtMost):
         return bool(assumed.needed <= fact.value)
     if isinstance(assumed, Has):
@@ -191,6 +200,17 @@ def holds(assumed: Assumed, fact: Fact) -> bool:
     if isinstance(fact.value, list | tuple):
         return list(fact.value) == list(assumed) if isinstance(assumed, list | tuple) else assumed in fact.value
     return bool(fact.value == assumed)
+
+
+def _is_translated(item: str, fact: Fact) -> bool:
+    row = cuda_name(item)
+    return row is not None and row.is_translated(fact.value)
+
+
+def _instead(assumed: Assumed, fact: Fact | None) -> str:
+    """What a toolkit has instead of a CUDA name that it lacks, as the end of a sentence."""
+    row = cuda_name(assumed.item) if isinstance(assumed, Has) else None
+    return row.instead_in(str(fact.value)) if row is not None and fact is not None else ""
 
 
 def remedy(rule: Rule, target: Target) -> str:

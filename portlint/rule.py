@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Name, Op, any_way
+from portlint.condition import Guard, Name, Op, any_way, names
 from portlint.finding import Edit
 from portlint.source import architectures, ptx
 from portlint.source.node import Node
+from portlint.tables import cuda_name, is_cuda_name
 
 __all__ = [
     "DEVICE_PASS",
@@ -28,8 +29,11 @@ __all__ = [
     "Rule",
     "any_of",
     "architectures",
+    "asked_by",
     "at_most",
+    "cuda_name",
     "has",
+    "is_cuda_name",
     "on_platform",
     "one_runs",
     "ptx",
@@ -83,6 +87,11 @@ def on_platform(word: str) -> Guard:
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
 
 
+def asked_by(guards: Sequence[Guard]) -> frozenset[str]:
+    """Every macro and query that guards ask for."""
+    return frozenset().union(*(names(guard.condition) for guard in guards))
+
+
 def one_runs(places: Sequence[Node]) -> Guard:
     """A guard that holds where at least one of several nodes can run."""
     return any_way((place.guards for place in places), places[0].text, places[0].line)
@@ -117,7 +126,8 @@ Detect: TypeAlias = Callable[..., Hits]
 class Detector(msgspec.Struct, frozen=True):
     """What to look at, and the function that looks. Captures become arguments of that name.
 
-    Either a query of its own, or names: calls of functions (`kind` "call") or references ("name") by these names.
+    Either a query of its own, or names: calls of functions (`kind` "call") or references ("name") by these names, or a
+    test of identifiers ("word").
     """
 
     language: str
@@ -127,6 +137,8 @@ class Detector(msgspec.Struct, frozen=True):
     names: frozenset[str] = frozenset()
     """Python: qualified names, or `.method` names; C++: the last parts of function names"""
     kind: str = ""
+    wanted: Callable[[str], bool] | None = None
+    """C++: which identifiers to look at, where they are too many for a list"""
 
     @property
     def last_parts(self) -> frozenset[str]:
@@ -176,6 +188,10 @@ class Rule:
         """Look at each call of a C++ function by one of these names, qualified or not, as `call`."""
         return self._register("cuda", names=frozenset(functions), kind="call")
 
+    def cuda_words(self, wanted: Callable[[str], bool]) -> Callable[[Detect], Detect]:
+        """Look at each identifier of C++ code that `wanted` takes, wherever it stands in the code, as `word`."""
+        return self._register("cuda", wanted=wanted, kind="word")
+
     def calls(self, *functions: str) -> Callable[[Detect], Detect]:
         """Look at each Python call of these qualified names (`torch.load`) or methods (`.item`), as `call`."""
         return self._register("python", names=frozenset(functions), kind="call")
@@ -185,10 +201,16 @@ class Rule:
         return self._register("python", names=frozenset(names), kind="name")
 
     def _register(
-        self, language: str, *, query: str = "", names: frozenset[str] = frozenset(), kind: str = ""
+        self,
+        language: str,
+        *,
+        query: str = "",
+        names: frozenset[str] = frozenset(),
+        kind: str = "",
+        wanted: Callable[[str], bool] | None = None,
     ) -> Callable[[Detect], Detect]:
         def register(detect: Detect) -> Detect:
-            self.detectors.append(Detector(language, detect, query, names, kind))
+            self.detectors.append(Detector(language, detect, query, names, kind, wanted))
             return detect
 
         return register

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,7 @@ def _report(
         lines=sum(result.lines for result in results),
         skipped=len(problems) + sum(not result.analysed for result in results),
         suppressed=sum(result.suppressed for result in results),
+        translated=_sums(result.translated for result in results),
         seconds=seconds,
     )
     return Report(
@@ -123,6 +125,14 @@ def _report(
         rules={rule.name: describe(rule) for rule in rules},
         titles={target.name: target.title for target in request.targets},
     )
+
+
+def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The counts of all files, by target."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return {target: count for target, count in sorted(total.items()) if count}
 
 
 @cache

@@ -84,18 +84,19 @@ class Scan:
             return FileResult(found.path, lines=len(starts))
         phase("parse")
         source, lines = Source(found.path, text, language, found.file), Lines(text, starts)
-        findings, problems = self._findings(source, lines, without, phase)
+        judge = Judge(source, lines)
+        findings, problems = self._findings(source, judge, without, phase)
         if notebook is not None:
             problems += [_unread(found.path, cell) for cell in notebook.unread_cells]
             findings = [_in_notebook(finding, notebook) for finding in findings]
-        return self._directed(source, lines, findings, problems)
+        result = self._directed(source, lines, findings, problems)
+        return msgspec.structs.replace(result, translated=dict(judge.translated))
 
     def _findings(
-        self, source: Source, lines: Lines, without: frozenset[str], phase: Phase
+        self, source: Source, judge: Judge, without: frozenset[str], phase: Phase
     ) -> tuple[list[Finding], list[Problem]]:
         hits, exceeded = detect(source, self.rules, without, phase)
         hits.sort(key=lambda pair: (pair[1].node.start, pair[1].node.end, pair[0].name))
-        judge = Judge(source, lines)
         unique: dict[tuple[object, ...], Finding] = {}
         for rule, hit in hits:
             phase(rule.name)

@@ -55,7 +55,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One word of the vocabulary: a fact that a profile may state and a rule may assume."""
 
     kind: str
-    """int | float | level | text | list"""
+    """int | float | level | text | list | toolkit (text: a toolkit that the table of CUDA names knows)"""
     title: str
     """a noun phrase; for a level it follows "no", "native", "slow" """
     phrase: str = ""
@@ -319,6 +319,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (int, float),
     "text": (str,),
+    "toolkit": (str,),
     "list": (list,),
     "level": (str,),
 }

@@ -13,6 +13,8 @@ from portlint.condition import UNANSWERABLE
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import tree_sitter
 
     from portlint.condition import Expression, Guard, Value
@@ -31,6 +33,11 @@ class Analysis:
     def roots(self) -> list[tree_sitter.Node]:
         """The trees that queries run over: the file's own, and that of macro bodies where the language has them."""
         return [self.source.tree.root_node]
+
+    def identifiers(self, wanted: Callable[[str], bool]) -> Iterator[tree_sitter.Node]:
+        """The identifiers of the code that `wanted` takes, in source order."""
+        del wanted
+        return iter(())
 
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants and arithmetic; None where it is not known."""

@@ -7,6 +7,7 @@ Nodes of all three trees have the offsets of the file, so every service works fo
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,15 @@ from portlint.source.grammar import parse
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     import tree_sitter
 
     from portlint.condition import Guard, Value
     from portlint.source import Source
 
 _MOST_READINGS = 4
+_IDENTIFIER = re.compile(rb"[A-Za-z_]\w+")
 
 __all__ = ["CxxAnalysis", "FunctionInfo", "LaunchConfig", "MacroBody", "Parameter"]
 
@@ -69,6 +73,20 @@ class CxxAnalysis(Analysis):
         """Every macro of the file with the node of its body, in source order."""
         macros = [one for many in self.preprocessor.macros.values() for one in many]
         return [MacroBody(one, self._node(self._body_of(one))) for one in sorted(macros, key=lambda one: one.start)]
+
+    def identifiers(self, wanted: Callable[[str], bool]) -> Iterator[tree_sitter.Node]:
+        """The identifiers of the code that `wanted` takes, those of macro bodies included, in source order."""
+        words = [word for word in set(_IDENTIFIER.findall(self.masked)) if wanted(word.decode())]
+        if not words:
+            return
+        file = self.source.tree.root_node
+        for place in re.finditer(rb"\b(?:" + b"|".join(sorted(words)) + rb")\b", self.masked):
+            raw = file.descendant_for_byte_range(*place.span())
+            if raw is not None and raw.type == "preproc_arg" and self._macro_tree is not None:
+                within = self._macro_tree.root_node.descendant_for_byte_range(*place.span())
+                raw = within if within is not None and within.start_byte == place.start() else raw
+            if raw is not None and (raw.end_byte == place.end() or raw.type == "preproc_arg"):
+                yield raw
 
     # ---- the services of `Analysis` -------------------------------------------------------------------------------
 

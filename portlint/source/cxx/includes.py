@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]{1,200})"', re.MULTILINE)
 _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
+_TYPE = re.compile(
+    rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
+)
+_FUNCTION = re.compile(
+    rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
+)
+_SOURCES = (".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx", ".h", ".hpp")
 _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6
 _MOST_HEADERS = 60
@@ -31,6 +38,10 @@ _MOST_HEADERS = 60
 _LARGEST_HEADER = 1 << 20
 _ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
+
+
+_Names: TypeAlias = "tuple[frozenset[str], frozenset[str], frozenset[str]]"
+"""the constants, types and functions that a file defines"""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -42,6 +53,15 @@ class Header(msgspec.Struct, frozen=True):
     preprocessor: Preprocessor
     constants: frozenset[str]
     """names that it gives a constant value"""
+    types: frozenset[str]
+    """names that it defines as types"""
+    functions: frozenset[str]
+    """names that it defines as functions"""
+
+    def gives(self, name: str) -> bool:
+        """Whether the header gives a name a meaning."""
+        own = (self.preprocessor.macros, self.constants, self.types, self.functions)
+        return any(name in names for names in own)
 
 
 class Includes:
@@ -49,11 +69,24 @@ class Includes:
 
     def __init__(self, file: str, text: bytes, preprocessor: Preprocessor) -> None:
         self.headers = headers_of(file, text, preprocessor)
+        self.file = file
         self._resolved: dict[Expression, Expression] = {}
 
     def defines(self, name: str) -> bool:
-        """Whether some header gives a name a meaning: a macro or a constant."""
-        return any(name in header.preprocessor.macros or name in header.constants for header in self.headers)
+        """Whether some header gives a name a meaning, one that files of its folder include before this one counted."""
+        return any(header.gives(name) for header in (*self.headers, *self._beside))
+
+    @cached_property
+    def _beside(self) -> list[Header]:
+        """What the files that include this header include as well: a header leans on what its users bring."""
+        folder, base = os.path.split(self.file)
+        found: list[Header] = []
+        for user in _users(folder).get(base, ()):
+            parts = _read(user)
+            if parts is not None and user != self.file:
+                text, own, names = parts
+                found += [Header(user, (), own, *names), *headers_of(user, text, own)]
+        return found
 
     def resolve(self, guard: Guard) -> Guard:
         """A guard with the macros of headers replaced by what they are defined as, and under which conditions."""
@@ -117,15 +150,15 @@ def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Heade
             parts = _read(header)
             if parts is None:
                 continue
-            inner, own, constants = parts
+            inner, own, names = parts
             guards = (*outer, *directives.guards_at(match.start()))
-            found[header] = Header(header, guards, own, constants)
+            found[header] = Header(header, guards, own, *names)
             waiting.append((header, inner, own, guards, depth + 1))
     return list(found.values())
 
 
 @cache
-def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
+def _read(path: str) -> tuple[bytes, Preprocessor, _Names] | None:
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST_HEADER + 1)
@@ -134,12 +167,47 @@ def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
     if len(text) > _LARGEST_HEADER or b"\0" in text:
         return None
     masked = mask(text)
-    return text, Preprocessor(masked), constants_of(masked)
+    return text, Preprocessor(masked), (constants_of(masked), types_of(masked), functions_of(masked))
+
+
+@cache
+def _users(folder: str) -> dict[str, list[str]]:
+    """For the headers of a folder, the files of that folder that include them, by the header's base name."""
+    users: dict[str, list[str]] = {}
+    try:
+        files = sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(_SOURCES))
+    except OSError:
+        return users
+    for file in files[:_MOST_HEADERS]:
+        parts = _read(file)
+        for match in _INCLUDE.finditer(parts[0]) if parts is not None else ():
+            users.setdefault(os.path.basename(os.fsdecode(match[1])), []).append(file)
+    return users
+
+
+def functions_of(masked: bytes) -> frozenset[str]:
+    """The names that code defines as functions of its own."""
+    return frozenset(name.decode() for name in _FUNCTION.findall(masked))
 
 
 def constants_of(masked: bytes) -> frozenset[str]:
     """The names that code declares as constants with a value, wherever they stand."""
     return frozenset(name.decode() for name in _CONSTANT.findall(masked))
+
+
+@cache
+def builds_with_torch(setup: str) -> bool:
+    """Whether a setup.py speaks of torch."""
+    try:
+        with open(setup, "rb") as file:
+            return b"torch" in file.read(_LARGEST_HEADER)
+    except OSError:
+        return False
+
+
+def types_of(masked: bytes) -> frozenset[str]:
+    """The names that code defines as types: structures, enumerations and aliases."""
+    return frozenset(name.decode() for groups in _TYPE.findall(masked) for name in groups if name)
 
 
 def _resolve(includer: str, name: str) -> str | None:

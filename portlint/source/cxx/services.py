@@ -6,12 +6,13 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portlint.source import Analysis
+from portlint.source import Analysis, nearby
 from portlint.source.cxx import CxxAnalysis
 from portlint.source.cxx.capability import condition
-from portlint.source.cxx.includes import Includes, constants_of
+from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
+from portlint.source.cxx.twins import twin_guards
 from portlint.source.cxx.warps import Warps
 from portlint.source.node import Node
 
@@ -50,7 +51,8 @@ class CxxServices(CxxAnalysis, Analysis):
 
     def guards(self, node: Node) -> tuple[Guard, ...]:
         """The conditions under which a node is live, macros of the tree's headers resolved."""
-        return tuple(self.includes.resolve(guard) for guard in super().guards(node))
+        own = tuple(self.includes.resolve(guard) for guard in super().guards(node))
+        return (*twin_guards(self.source.file), *own)
 
     def constant(self, node: Node) -> Value:
         """The value of an expression if it has exactly one where it stands; of a macro's text, that of its body."""
@@ -195,15 +197,26 @@ class CxxServices(CxxAnalysis, Analysis):
 
     @cached_property
     def _own_names(self) -> frozenset[str]:
-        """The macros, functions and namespace-level constants of the file."""
+        """The macros, functions, types and namespace-level constants of the file."""
         root = Node(self.source, self.source.tree.root_node)
         functions = {self.name(one).rpartition("::")[2] for one in root.walk("function_definition")}
-        return frozenset(functions | self.preprocessor.macros.keys() | constants_of(self.masked))
+        return frozenset(
+            functions | self.preprocessor.macros.keys() | constants_of(self.masked) | types_of(self.masked)
+        )
 
 
 def _keeps_32_bits(services: CxxServices, node: Node) -> bool:
     keeper = services.storage.keeper(node)
     return keeper is not None and services.storage.has_32_bits(keeper)
+
+
+def _is_torch_extension(services: CxxServices, node: Node) -> bool:
+    """Whether PyTorch's hipify translates the file: it includes PyTorch's headers, or a setup.py speaks of torch."""
+    del node
+    if re.search(rb"#\s*include\s*[<\"](torch|ATen|c10)/", services.source.text):
+        return True
+    setup = nearby.find(services.source.file, "setup.py")
+    return setup is not None and builds_with_torch(setup)
 
 
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
@@ -216,6 +229,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
+    "torch-extension": _is_torch_extension,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "shuffle": lambda services, node: services.warps.is_shuffle(node),

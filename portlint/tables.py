@@ -1,0 +1,76 @@
+"""The packaged tables: facts too many for a profile, one row per name.
+
+`targets/tables/cuda_names.tsv` says of every name of the CUDA toolkit what HIP calls it, and which toolkit dropped it.
+A profile names the toolkit that builds for its machine ("HIP 7.0", "CUDA 12.8"); the table answers for that toolkit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+
+class CudaName(msgspec.Struct, frozen=True):
+    """One row: a name of the CUDA toolkit, or the beginning of names if it ends in `*`."""
+
+    name: str
+    hip: str
+    """what HIP calls it; "" where HIP has no such thing"""
+    nearest: str
+    """what comes nearest where HIP has no such thing, for people; "" where nothing does"""
+    removed: str
+    """the CUDA toolkit that dropped it, such as "12.0"; "" where it is still there"""
+    torch: str
+    """what PyTorch's own hipify puts there, where HIPIFY has nothing and HIP has that"""
+
+    def is_translated(self, toolkit: str) -> bool:
+        """Whether HIPIFY translates the name for a toolkit of AMD's."""
+        return toolkit.startswith("HIP") and bool(self.hip)
+
+    def in_toolkit(self, toolkit: str) -> bool:
+        """Whether a toolkit, "HIP 7.0" or "CUDA 12.8", has the name."""
+        vendor, _, version = toolkit.partition(" ")
+        if vendor == "HIP":
+            return bool(self.hip)
+        return not self.removed or _version(self.removed) > _version(version)
+
+    def instead_in(self, toolkit: str) -> str:
+        """What to use with a toolkit that lacks the name, as the end of a sentence; "" where nothing comes near."""
+        if toolkit.startswith("HIP"):
+            return f"; nearest is {self.nearest}" if self.nearest else ""
+        return f" since CUDA {self.removed}"
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+@cache
+def cuda_names() -> Mapping[str, CudaName]:
+    """Every row of the table, by name."""
+    text = (files("portlint") / "targets" / "tables" / "cuda_names.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    next(rows)  # the header
+    return {row[0]: CudaName(*row) for row in rows}
+
+
+def is_cuda_name(name: str) -> bool:
+    """Whether a name is one of the CUDA toolkit's."""
+    return cuda_name(name) is not None
+
+
+@cache
+def cuda_name(name: str) -> CudaName | None:
+    """The row of a name, or that of the longest beginning of it that has one; None for a name that is not CUDA's."""
+    row = cuda_names().get(name)
+    return row or next((family for beginning, family in _families() if name.startswith(beginning)), None)
+
+
+@cache
+def _families() -> tuple[tuple[str, CudaName], ...]:
+    """The rows that stand for many names, the longest beginnings first."""
+    rows = ((name[:-1], row) for name, row in cuda_names().items() if name.endswith("*"))
+    return tuple(sorted(rows, key=lambda pair: -len(pair[0])))
