@@ -217,6 +217,13 @@ def names(expression: Expression) -> frozenset[str]:
     return frozenset()
 
 
+PLATFORM_WORDS = frozenset(
+    "rocm hip hipcc hcc amd cuda nvidia nvcc cudart musa sycl xpu hpu habana gaudi tpu xla mps metal neuron npu ascend"
+    " cann cpu".split()
+)
+"""the words that name a platform, in code and in builds"""
+
+
 def words_of(name: str) -> list[str]:
     """The lower-case words of an identifier: `IS_ROCM`, `isRocm` and `current_platform.is_rocm` alike."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]

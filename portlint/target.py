@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from portlint.condition import UNKNOWN, Environment, Outcome, Value, words_of
+from portlint.condition import PLATFORM_WORDS, UNKNOWN, Environment, Outcome, Value, words_of
 from portlint.finding import Cite, StatedFact
 
 
@@ -199,10 +199,6 @@ def _plain(value: Any) -> Value:
     return None if value == "none" else value
 
 
-PLATFORM_WORDS = frozenset(
-    "rocm hip hipcc hcc amd cuda nvidia nvcc cudart musa sycl xpu hpu habana gaudi tpu xla mps metal neuron npu ascend"
-    " cann cpu".split()
-)
 _NEGATIONS = frozenset("no not non disable disabled without skip ignore un never".split())
 _OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
 """macros that CUTLASS's headers define for NVIDIA architectures only"""

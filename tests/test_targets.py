@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from portlint.cli.target import target as target_command
-from portlint.condition import UNKNOWN, Literal, Name, Op, evaluate
+from portlint.condition import PLATFORM_WORDS, UNKNOWN, Literal, Name, Op, evaluate
 from portlint.target import (
-    PLATFORM_WORDS,
     Level,
     ProfileError,
     Target,

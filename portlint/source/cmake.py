@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portlint.condition import Guard, Name, Op
+from portlint.condition import PLATFORM_WORDS, UNANSWERABLE, Guard, Name, Op
 from portlint.source import Analysis
 from portlint.source.node import Node
 
@@ -48,14 +48,18 @@ class CMakeAnalysis(Analysis):
         return identifier.text.lower() if identifier is not None else ""
 
     def guards(self, node: Node) -> tuple[Guard, ...]:
-        """The `if()` blocks around a command; only tests of one plain variable can be answered."""
+        """The `if()` blocks around a command.
+
+        Tests of one plain variable, and of a variable that names a platform, can be answered.
+        """
         guards: list[Guard] = []
         for block in node.ancestors("if_condition"):
             branch = [one for one in block.children if one.type in _BRANCHES and one.start <= node.start]
             for index, one in enumerate(branch):
                 if one.type != "else_command":
                     text = " ".join(argument.text for argument in self.arguments(one))
-                    guards.append(Guard(_condition(text), index == len(branch) - 1, text, one.line))
+                    condition = UNANSWERABLE if one.text.count("(") > 1 else _condition(text)  # brackets group tests
+                    guards.append(Guard(condition, index == len(branch) - 1, text, one.line))
         return tuple(reversed(guards))
 
     def role(self, node: Node, role: str) -> bool:
@@ -91,8 +95,23 @@ class CMakeAnalysis(Analysis):
 _BRANCHES = frozenset(("if_command", "elseif_command", "else_command"))
 
 
+_NAMING = re.compile(r'\$?\{?\w+\}? STREQUAL "?(\w+)"?')
+
+
 def _condition(text: str) -> Expression:
-    negated = text.startswith("NOT ")
-    words = text.removeprefix("NOT ").split()
-    inner: Expression = Name(words[0]) if len(words) == 1 else Op("call", ())
-    return Op("not", (inner,)) if negated else inner
+    """A test without brackets as CMake reads it: OR binds least, then AND, then NOT."""
+    for word, operator in ((" OR ", "or"), (" AND ", "and")):
+        if word in text:
+            return Op(operator, tuple(_condition(part) for part in text.split(word)))
+    if text.startswith("NOT "):
+        return Op("not", (_condition(text.removeprefix("NOT ")),))
+    if naming := _NAMING.fullmatch(text):
+        return _is_platform(naming[1].lower())
+    return Name(text) if " " not in text else UNANSWERABLE
+
+
+def _is_platform(word: str) -> Expression:
+    """That the build is for a platform; CUDA as the language of a build means NVIDIA's."""
+    if word not in PLATFORM_WORDS:
+        return UNANSWERABLE
+    return Name("is_nvidia" if word == "cuda" else f"is_{word}")

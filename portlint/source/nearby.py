@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 _LEVELS_UP = 6
@@ -21,12 +21,29 @@ def find(file: str, name: str, roots: Iterable[str] = ("",)) -> str | None:
 @cache
 def _find(folder: str, inside: bool, name: str, roots: tuple[str, ...]) -> str | None:
     here = os.getcwd() + os.sep
-    for _ in range(_LEVELS_UP):
+    for above in _upwards(folder, _LEVELS_UP):
         for root in roots:
-            candidate = os.path.normpath(os.path.join(folder, root, name))
+            candidate = os.path.normpath(os.path.join(above, root, name))
             if inside and not candidate.startswith(here):
                 continue  # a scan reads nothing outside the folder that it is run in
             if os.path.isfile(candidate) and not os.path.islink(candidate):
                 return candidate
-        folder = os.path.dirname(folder)
     return None
+
+
+def folders(file: str, levels: int = _LEVELS_UP) -> Iterator[str]:
+    """The folder of a file and those above it; for a file in the working directory, none outside it."""
+    here = os.getcwd()
+    inside = file.startswith(here + os.sep)
+    for folder in _upwards(os.path.dirname(file), levels):
+        if inside and not (folder + os.sep).startswith(here + os.sep):
+            return
+        yield folder
+
+
+def _upwards(folder: str, levels: int) -> Iterator[str]:
+    for _ in range(levels):
+        yield folder
+        if os.path.dirname(folder) == folder:
+            return
+        folder = os.path.dirname(folder)

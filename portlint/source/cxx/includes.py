@@ -30,11 +30,14 @@ _TYPE = re.compile(
 _FUNCTION = re.compile(
     rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
 )
-_SOURCES = (".cu", ".cuh", ".hip", ".cpp", ".cc", ".cxx", ".h", ".hpp")
+_COMPILED = (".cu", ".hip", ".cpp", ".cc", ".cxx")
+_SOURCES = (*_COMPILED, ".cuh", ".h", ".hpp")
 _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6
 _MOST_HEADERS = 60
 """of one file; a tree with more than that is not read to its end"""
+_USERS_UP = 3
+"""folders in which the users of a header are looked for: its own and those above it"""
 _LARGEST_HEADER = 1 << 20
 _ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
@@ -79,11 +82,10 @@ class Includes:
     @cached_property
     def _beside(self) -> list[Header]:
         """What the files that include this header include as well: a header leans on what its users bring."""
-        folder, base = os.path.split(self.file)
         found: list[Header] = []
-        for user in _users(folder).get(base, ()):
+        for user in users_of(self.file):
             parts = _read(user)
-            if parts is not None and user != self.file:
+            if parts is not None:
                 text, own, names = parts
                 found += [Header(user, (), own, *names), *headers_of(user, text, own)]
         return found
@@ -170,10 +172,26 @@ def _read(path: str) -> tuple[bytes, Preprocessor, _Names] | None:
     return text, Preprocessor(masked), (constants_of(masked), types_of(masked), functions_of(masked))
 
 
+def users_of(header: str) -> list[str]:
+    """The files that include a header: those of its folder and of the two folders above it."""
+    base = os.path.basename(header)
+    near = (pair for folder in nearby.folders(header, _USERS_UP) for pair in _users(folder).get(base, ()))
+    return [user for user, path in near if header.endswith(path) and user != header]
+
+
 @cache
-def _users(folder: str) -> dict[str, list[str]]:
-    """For the headers of a folder, the files of that folder that include them, by the header's base name."""
-    users: dict[str, list[str]] = {}
+def sources_in(folder: str) -> list[str]:
+    """The files of a folder that a build compiles, headers left out."""
+    try:
+        return sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(_COMPILED))
+    except OSError:
+        return []
+
+
+@cache
+def _users(folder: str) -> dict[str, list[tuple[str, str]]]:
+    """For the headers that files of a folder include: base name -> the including file, and the path it includes."""
+    users: dict[str, list[tuple[str, str]]] = {}
     try:
         files = sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(_SOURCES))
     except OSError:
@@ -181,7 +199,8 @@ def _users(folder: str) -> dict[str, list[str]]:
     for file in files[:_MOST_HEADERS]:
         parts = _read(file)
         for match in _INCLUDE.finditer(parts[0]) if parts is not None else ():
-            users.setdefault(os.path.basename(os.fsdecode(match[1])), []).append(file)
+            path = os.path.normpath(os.fsdecode(match[1])).removeprefix("../").removeprefix("../")
+            users.setdefault(os.path.basename(path), []).append((file, path))
     return users
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from portlint.source import Analysis, nearby
 from portlint.source.cxx import CxxAnalysis
+from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition
 from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
 from portlint.source.cxx.numbers import Integer, literal
@@ -52,7 +53,7 @@ class CxxServices(CxxAnalysis, Analysis):
     def guards(self, node: Node) -> tuple[Guard, ...]:
         """The conditions under which a node is live, macros of the tree's headers resolved."""
         own = tuple(self.includes.resolve(guard) for guard in super().guards(node))
-        return (*twin_guards(self.source.file), *own)
+        return (*twin_guards(self.source.file), *build_guards(self.source.file), *own)
 
     def constant(self, node: Node) -> Value:
         """The value of an expression if it has exactly one where it stands; of a macro's text, that of its body."""

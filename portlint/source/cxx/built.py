@@ -1,0 +1,82 @@
+"""For which platforms the build of the tree compiles a C++ file, where its CMakeLists.txt says so.
+
+A file that CMake lists only under `if(LANGUAGE STREQUAL "CUDA")` never reaches hipcc, and neither does a header that
+only such files include, or that nobody includes in a folder of such files. Files that no list names, or that a list
+names without a condition, are compiled everywhere.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from portlint.condition import Guard, any_way
+from portlint.source import nearby
+from portlint.source.cxx.includes import sources_in, users_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
+_DEEPEST = 4
+"""how many headers may stand between a header and the source files that bring it in"""
+_LARGEST_LIST = 1 << 19
+_HEADERS = (".h", ".cuh", ".hpp", ".hh", ".inl")
+
+
+@cache
+def build_guards(file: str) -> tuple[Guard, ...]:
+    """The condition under which the build compiles a file; nothing where that is not known."""
+    ways = _ways(file, _DEEPEST) if file else None
+    if ways is None or any(not way for way in ways):
+        return ()
+    return (any_way(ways, "the build's list of sources", 0),)
+
+
+def _ways(file: str, depth: int) -> list[tuple[Guard, ...]] | None:
+    """The conditions of every place that has the build compile a file; None where there is no such place."""
+    named = list(_named(file))
+    if named or not file.endswith(_HEADERS) or not depth:
+        return named or None
+    ways: list[tuple[Guard, ...]] = []
+    for user in users_of(file) or sources_in(os.path.dirname(file)):
+        brought = _ways(user, depth - 1)
+        if brought is None:
+            return None
+        ways += brought
+    return ways or None
+
+
+def _named(file: str) -> Iterator[tuple[Guard, ...]]:
+    """The conditions of the lists that name a file, in the CMakeLists.txt of the folders above it."""
+    for folder in nearby.folders(file):
+        relative = os.path.relpath(file, folder or ".").replace(os.sep, "/")
+        for pattern, guards in _lists(os.path.join(folder, "CMakeLists.txt")):
+            if fnmatch.fnmatchcase(relative, pattern):
+                yield guards
+
+
+@cache
+def _lists(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
+    """Every source file that a CMakeLists.txt names: a pattern relative to its folder, and the `if()`s around it."""
+    from portlint.source import Source
+
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST_LIST + 1)
+    except OSError:
+        return ()
+    if len(text) > _LARGEST_LIST:
+        return ()
+    source = Source(path, text, "cmake", path)
+    found: list[tuple[str, tuple[Guard, ...]]] = []
+    for argument in source.root.walk("argument"):
+        name = (
+            argument.text.strip('"').removeprefix("${CMAKE_CURRENT_SOURCE_DIR}/").removeprefix("${PROJECT_SOURCE_DIR}/")
+        )
+        if _SOURCE.fullmatch(name.removeprefix("./")):
+            found.append((name.removeprefix("./"), argument.guards))
+    return tuple(found)

@@ -1,0 +1,90 @@
+"""Which platforms a C++ file is built for, as the files around it say: CMake lists, headers' users, twins for AMD."""
+
+from pathlib import Path
+
+import pytest
+
+from portlint.judge import lives
+from portlint.source.cxx.built import build_guards
+from portlint.source.cxx.twins import twin_guards
+from portlint.target import load
+
+AMD, NVIDIA = load("cdna3"), load("hopper")
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("test", "amd"),
+    [
+        ('GPU_LANG STREQUAL "CUDA"', False),
+        ("GPU_LANG STREQUAL CUDA", False),
+        ('GPU_LANG STREQUAL "HIP"', True),
+        ("NOT USE_ROCM", False),
+        ("USE_ROCM OR WITH_ALL", True),
+        ("NOT USE_HIP AND WITH_TESTS", False),
+        ("NOT (USE_HIP OR USE_SYCL)", None),
+        ("WITH_KERNELS", None),
+    ],
+)
+def test_a_list_behind_a_test_of_the_platform(tmp_path: Path, test: str, amd: bool | None) -> None:
+    write(tmp_path, {"CMakeLists.txt": f"if({test})\n  set(S a.cu)\nendif()\n", "a.cu": ""})
+    guards = build_guards(str(tmp_path / "a.cu"))
+    assert lives(guards, AMD, "cuda") is amd
+
+
+def test_a_file_in_two_lists_is_built_where_either_holds(tmp_path: Path) -> None:
+    lists = 'if(L STREQUAL "CUDA")\n set(S a.cu)\nendif()\nif(L STREQUAL "HIP")\n set(S a.cu)\nendif()\n'
+    write(tmp_path, {"CMakeLists.txt": lists, "a.cu": ""})
+    guards = build_guards(str(tmp_path / "a.cu"))
+    assert lives(guards, AMD, "cuda") is True
+    assert lives(guards, NVIDIA, "cuda") is True
+
+
+def test_a_header_goes_where_the_files_that_include_it_go(tmp_path: Path) -> None:
+    lists = 'set(S b.cu)\nif(L STREQUAL "CUDA")\n list(APPEND S a.cu)\nendif()\n'
+    files = {
+        "CMakeLists.txt": lists,
+        "a.cu": '#include "x/one.cuh"\n#include "x/two.cuh"\n',
+        "b.cu": '#include "x/two.cuh"\n',
+        "x/one.cuh": "",
+        "x/two.cuh": "",
+    }
+    write(tmp_path, files)
+    assert lives(build_guards(str(tmp_path / "x/one.cuh")), AMD, "cuda") is False
+    assert build_guards(str(tmp_path / "x/two.cuh")) == ()
+
+
+def test_a_file_that_no_list_names_says_nothing(tmp_path: Path) -> None:
+    write(tmp_path, {"CMakeLists.txt": "if(NOT USE_ROCM)\n set(S a.cu)\nendif()\n", "b.cu": ""})
+    assert build_guards(str(tmp_path / "b.cu")) == ()
+
+
+@pytest.mark.parametrize(
+    ("file", "twin"),
+    [
+        ("scan.cu", "scan.hip"),
+        ("scan.cu", "scan_hip.cpp"),
+        ("scan_cuda.cu", "scan_hip.cu"),
+        ("cuda/scan.cu", "hip/scan.cu"),
+        ("cuda/detail/scan.cuh", "rocm/detail/scan.h"),
+        ("nvidia_detail/scan.h", "amd_detail/scan.h"),
+    ],
+)
+def test_a_twin_takes_the_place_of_a_file(tmp_path: Path, file: str, twin: str) -> None:
+    write(tmp_path, {file: "", twin: ""})
+    guards = twin_guards(str(tmp_path / file))
+    assert lives(guards, AMD, "cuda") is False
+    assert lives(guards, NVIDIA, "cuda") is True
+    assert twin_guards(str(tmp_path / twin)) == ()
+
+
+@pytest.mark.parametrize("others", [["scan.cpp"], ["scan_test.cu"], ["hip/other.cu"], ["cuda.hip"]])
+def test_other_neighbours_are_no_twins(tmp_path: Path, others: list[str]) -> None:
+    write(tmp_path, dict.fromkeys(["scan.cu", *others], ""))
+    assert twin_guards(str(tmp_path / "scan.cu")) == ()
