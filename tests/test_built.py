@@ -88,3 +88,23 @@ def test_a_twin_takes_the_place_of_a_file(tmp_path: Path, file: str, twin: str) 
 def test_other_neighbours_are_no_twins(tmp_path: Path, others: list[str]) -> None:
     write(tmp_path, dict.fromkeys(["scan.cu", *others], ""))
     assert twin_guards(str(tmp_path / "scan.cu")) == ()
+
+
+def test_setup_py_lists_sources_behind_tests_too(tmp_path: Path) -> None:
+    setup = """\
+from torch.utils.cpp_extension import IS_HIP_EXTENSION, CUDAExtension
+IS_ROCM = IS_HIP_EXTENSION
+extensions = [CUDAExtension("ops.common", ["csrc/common.cu"])]
+if not IS_ROCM:
+    extensions.append(CUDAExtension("ops.fast", ["csrc/fast.cu"]))
+"""
+    write(tmp_path, {"setup.py": setup, "csrc/common.cu": "", "csrc/fast.cu": ""})
+    assert build_guards(str(tmp_path / "csrc/common.cu")) == ()
+    assert lives(build_guards(str(tmp_path / "csrc/fast.cu")), AMD, "cuda") is False
+    assert lives(build_guards(str(tmp_path / "csrc/fast.cu")), NVIDIA, "cuda") is not False
+
+
+@pytest.mark.parametrize("text", ["if(", "set(a.cu", "\x00", "(" * 5000])
+def test_a_broken_build_says_nothing(tmp_path: Path, text: str) -> None:
+    write(tmp_path, {"CMakeLists.txt": text, "setup.py": text, "a.cu": ""})
+    assert build_guards(str(tmp_path / "a.cu")) == ()

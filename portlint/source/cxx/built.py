@@ -1,8 +1,8 @@
-"""For which platforms the build of the tree compiles a C++ file, where its CMakeLists.txt says so.
+"""For which platforms the build of the tree compiles a C++ file, where its CMakeLists.txt or setup.py says so.
 
-A file that CMake lists only under `if(LANGUAGE STREQUAL "CUDA")` never reaches hipcc, and neither does a header that
-only such files include, or that nobody includes in a folder of such files. Files that no list names, or that a list
-names without a condition, are compiled everywhere.
+A file that CMake lists only under `if(LANGUAGE STREQUAL "CUDA")`, or setup.py under `if not IS_ROCM:`, never reaches
+hipcc, and neither does a header that only such files include, or that nobody includes in a folder of such files. Files
+that no list names, or that a list names without a condition, are compiled everywhere.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
+_HERE = re.compile(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
+_BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "string"))
+"""the files that list sources: name, language, and the node that a path is written as"""
 _DEEPEST = 4
 """how many headers may stand between a header and the source files that bring it in"""
 _LARGEST_LIST = 1 << 19
@@ -51,32 +54,32 @@ def _ways(file: str, depth: int) -> list[tuple[Guard, ...]] | None:
 
 
 def _named(file: str) -> Iterator[tuple[Guard, ...]]:
-    """The conditions of the lists that name a file, in the CMakeLists.txt of the folders above it."""
+    """The conditions of the lists that name a file, in the builds of the folders above it."""
     for folder in nearby.folders(file):
         relative = os.path.relpath(file, folder or ".").replace(os.sep, "/")
-        for pattern, guards in _lists(os.path.join(folder, "CMakeLists.txt")):
-            if fnmatch.fnmatchcase(relative, pattern):
-                yield guards
+        for name, language, kind in _BUILDS:
+            for pattern, guards in _lists(os.path.join(folder, name), language, kind):
+                if fnmatch.fnmatchcase(relative, pattern):
+                    yield guards
 
 
 @cache
-def _lists(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
-    """Every source file that a CMakeLists.txt names: a pattern relative to its folder, and the `if()`s around it."""
+def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
+    """Every source file that a build names: a pattern relative to its folder, and the tests around it."""
     from portlint.source import Source
+    from portlint.source.prescan import Limits, refuse
 
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST_LIST + 1)
     except OSError:
         return ()
-    if len(text) > _LARGEST_LIST:
+    if len(text) > _LARGEST_LIST or refuse(text, language, Limits()):
         return ()
-    source = Source(path, text, "cmake", path)
-    found: list[tuple[str, tuple[Guard, ...]]] = []
-    for argument in source.root.walk("argument"):
-        name = (
-            argument.text.strip('"').removeprefix("${CMAKE_CURRENT_SOURCE_DIR}/").removeprefix("${PROJECT_SOURCE_DIR}/")
-        )
-        if _SOURCE.fullmatch(name.removeprefix("./")):
-            found.append((name.removeprefix("./"), argument.guards))
-    return tuple(found)
+    named = ((_plain(node.text), node) for node in Source(path, text, language, path).root.walk(kind))
+    return tuple((name, node.guards) for name, node in named if _SOURCE.fullmatch(name))
+
+
+def _plain(name: str) -> str:
+    """A path as a build writes it, without quotes and the variables that stand for the build's own folder."""
+    return _HERE.sub("", name.strip("\"'")).removeprefix("./")
