@@ -204,7 +204,7 @@ _OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
 """macros that CUTLASS's headers define for NVIDIA architectures only"""
 _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "
-    "backend device target compile compiled ggml llama lib for the gpu pytorch".split()
+    "backend device target compile compiled extension ggml llama lib for the gpu pytorch".split()
 )
 
 
