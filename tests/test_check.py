@@ -316,3 +316,14 @@ class TestSuppression:
     def test_in_python(self, check: Check) -> None:
         Path("a.py").write_text(DEVICE.replace('"cuda")', '"cuda")  # portlint: ignore[device/is-cuda] CI has one'))
         assert check(".", "-t", "mps").exit_code == 0
+
+
+def test_cuda_names_that_need_no_hand_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "cudaError_t run(cudaStream_t s) { cudaGreenCtxFoo(); return cudaStreamSynchronize(s); }\n"
+    for name in ("a.cu", "b.cu"):
+        (tmp_path / name).write_text(text)
+    outcome = CliRunner().invoke(
+        main, ["check", ".", "--target", "cdna3", "--target", "hopper", "--output-format", "json"]
+    )
+    assert json.loads(outcome.stdout)["summary"]["translated"] == {"cdna3": 6}

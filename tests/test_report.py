@@ -298,6 +298,10 @@ class TestFull:
             (report(finding()), "1 finding (1 corrupts) in 1 of 87 files for cdna3."),
             (report(finding(verdict=Verdict.UNKNOWN)), "No findings for cdna3 in 87 files; 1 unknown."),
             (
+                report(summary=Summary(files=87, translated={"cdna3": 120, "hopper": 3})),
+                "No findings for cdna3 in 87 files; 120 CUDA names that HIPIFY translates.",
+            ),
+            (
                 report(
                     finding(verdict=Verdict.BREAKS),
                     finding(),

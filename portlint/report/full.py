@@ -207,7 +207,9 @@ def _counts(report: Report) -> Iterator[Line]:
     for target in report.targets:
         findings = by_target.get(target, [])
         unknown = {"unknown": sum(finding.verdict is Verdict.UNKNOWN for finding in findings)}
+        translated = {"CUDA names that HIPIFY translates": summary.translated.get(target, 0)}
         asides = [_nonzero(hidden | unknown), skipped] if alone else [_nonzero(unknown)]
+        asides.append(_nonzero(translated))
         yield [*_tally(findings, target, summary.files), ("", "; ".join(["", *filter(None, asides)]) + ".")]
     rest = "; ".join(filter(None, [_nonzero(hidden), skipped]))
     if rest and not alone:

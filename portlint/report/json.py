@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 def render(report: Report, page: Page) -> str:
     r"""Write the report as one JSON object. All text is exact, but for bytes of a path that are not UTF-8: `\xNN`."""
     summary = msgspec.to_builtins(report.summary)
+    if not report.summary.translated:
+        del summary["translated"]  # said only of CUDA code for a target that HIPIFY serves
     return strict_json(
         {
             "version": 1,
