@@ -7,7 +7,7 @@ are in `portlint/targets/facts.toml`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -170,7 +170,7 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         profile = self.profile
         queries = self._query_environment().values
         return tuple(
-            (one, Environment({**queries, **one.defined}, profile.undefined | one.undefined, self._guess))
+            (one, Environment({**queries, **one.defined}, profile.undefined | one.undefined, self._guess_in(one)))
             for one in profile.pass_
         )
 
@@ -178,6 +178,16 @@ class Target(msgspec.Struct, frozen=True, dict=True):
     def _query_environment(self) -> Environment:
         values = {name: _plain(value) for name, value in self.profile.queries.items()}
         return Environment(values, frozenset(), self._guess)
+
+    def _guess_in(self, one: Pass) -> Callable[[str], Outcome]:
+        architecture = int(one.defined.get("__CUDA_ARCH__", 0)) // 10
+
+        def guess(name: str) -> Outcome:
+            if architecture and (test := _OF_CUTLASS.fullmatch(name)):
+                return _is_cutlass_on(test, architecture)
+            return self._guess(name)
+
+        return guess
 
     def _guess(self, name: str) -> Outcome:
         width = self.fact("lanes.width")
@@ -202,10 +212,27 @@ def _plain(value: Any) -> Value:
 _NEGATIONS = frozenset("no not non disable disabled without skip ignore un never".split())
 _OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
 """macros that CUTLASS's headers define for NVIDIA architectures only"""
+_OF_CUTLASS = re.compile(
+    r"(?:CUTE|CUTLASS)_ARCH_\w*?(?:SM(?P<number>\d{2,3})(?P<suffix>[AF]?)|TCGEN05|TMEM)\w*_ENABLED"
+)
 _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "
     "backend device target compile compiled extension ggml llama lib for the gpu pytorch".split()
 )
+
+
+def _is_cutlass_on(test: re.Match[str], architecture: int) -> Outcome:
+    """Whether CUTLASS's macro for an architecture can be defined in a device pass for another.
+
+    `..._SM90A_ENABLED` is for sm_90a alone, `F` for a family, a plain number for that part or for all from it on.
+    """
+    if test["number"] is None:  # tensor memory: data-centre Blackwell
+        return UNKNOWN if architecture // 10 in (10, 11) else False
+    number = int(test["number"])
+    fits = {"A": architecture == number, "F": architecture // 10 == number // 10}.get(
+        test["suffix"], architecture >= number
+    )
+    return UNKNOWN if fits else False
 
 
 @cache

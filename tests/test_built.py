@@ -84,6 +84,23 @@ def test_a_twin_takes_the_place_of_a_file(tmp_path: Path, file: str, twin: str) 
     assert twin_guards(str(tmp_path / twin)) == ()
 
 
+@pytest.mark.parametrize(
+    ("file", "beside", "rtx"),
+    [
+        ("gemm_sm90.cu", "gemm_sm120.cu", False),
+        ("mma_sm100_umma.hpp", "mma_sm120.hpp", False),
+        ("sm90/gemm.cu", "sm120/gemm.cu", False),
+        ("gemm_sm90.cu", "gemm_sm100.cu", True),
+        ("gemm_sm80.cu", "gemm_sm120.cu", True),
+        ("gemm.cu", "gemm_sm120.cu", True),
+    ],
+)
+def test_a_generation_with_files_of_its_own_reads_those(tmp_path: Path, file: str, beside: str, rtx: bool) -> None:
+    write(tmp_path, {file: "", beside: ""})
+    assert lives(twin_guards(str(tmp_path / file)), load("blackwell-rtx"), "cuda") is rtx
+    assert lives(twin_guards(str(tmp_path / file)), AMD, "cuda") is True
+
+
 @pytest.mark.parametrize("others", [["scan.cpp"], ["scan_test.cu"], ["hip/other.cu"], ["cuda.hip"]])
 def test_other_neighbours_are_no_twins(tmp_path: Path, others: list[str]) -> None:
     write(tmp_path, dict.fromkeys(["scan.cu", *others], ""))

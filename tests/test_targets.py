@@ -446,3 +446,21 @@ def test_mistakes_are_named_on_standard_error(arguments: list[str], message: str
 @pytest.mark.parametrize("name", EVERY)
 def test_a_shipped_profile_stands_the_check_of_a_users_own(name: str) -> None:
     check(load(name).profile, name)
+
+
+@pytest.mark.parametrize(
+    ("macro", "target", "can_be"),
+    [
+        ("CUTE_ARCH_MMA_SM90A_ENABLED", "hopper", True),
+        ("CUTE_ARCH_MMA_SM90A_ENABLED", "blackwell", False),
+        ("CUTE_ARCH_TMA_SM90_ENABLED", "blackwell", True),
+        ("CUTLASS_ARCH_MMA_SM100F_ENABLED", "blackwell-ultra", True),
+        ("CUTLASS_ARCH_MMA_SM100A_ENABLED", "blackwell-rtx", False),
+        ("CUTE_ARCH_TCGEN05_TMEM_ENABLED", "blackwell-rtx", False),
+        ("CUTE_ARCH_TCGEN05_TMEM_ENABLED", "blackwell", True),
+        ("CUTE_ARCH_MMA_SM90A_ENABLED", "cdna3", False),
+    ],
+)
+def test_the_macros_of_cutlass_name_an_architecture(macro: str, target: str, can_be: bool) -> None:
+    device = [environment for one, environment in load(target).passes() if one.name != "host"]
+    assert any(environment.defined(macro) is not False for environment in device) is can_be

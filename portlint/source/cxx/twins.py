@@ -1,7 +1,7 @@
-"""Whether a CUDA file has a twin for AMD in the same tree, so that an AMD build never reads it.
+"""Whether a CUDA file has a twin in the same tree for another platform or generation, which then never reads it.
 
 Projects keep twins under a few conventions: `scan.cu` beside `scan.hip` or `scan_hip.cpp`, `cuda/scan.cu` beside
-`hip/scan.cu`, `nvidia_detail/` beside `amd_detail/`.
+`hip/scan.cu`, `nvidia_detail/` beside `amd_detail/`; `gemm_sm90.cu` beside `gemm_sm120.cu`, `sm90/` beside `sm100/`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ import os
 import re
 from functools import cache
 
-from portlint.condition import Guard, Name
+from portlint.condition import Guard, Literal, Name, Op
 
 _THEIRS = re.compile(r"cuda|nvidia|nvcc|cu(?=$|[^a-z])", re.IGNORECASE)
 _OURS = ("hip", "rocm", "amd")
 _EXTENSIONS = (".hip", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inl")
+_NUMBERED = re.compile(r"(?:^|[_.-])sm_?(\d{2,3})[af]?(?=[_.-]|$)", re.IGNORECASE)
+_FIRST_WITH_TWINS = 90
+"""code for older parts runs on newer ones; from Hopper on generations have instructions that the next one lacks"""
 _FOLDERS_UP = 4
 """how far above a file a folder for CUDA is looked for"""
 
@@ -23,7 +26,31 @@ _FOLDERS_UP = 4
 def twin_guards(file: str) -> tuple[Guard, ...]:
     """That a file with a twin is not built for AMD; nothing for a file without one."""
     twin = _twin(file)
-    return (Guard(Name("is_rocm"), False, f"{os.path.basename(twin)} takes its place on AMD", 0),) if twin else ()
+    own = (Guard(Name("is_rocm"), False, f"{os.path.basename(twin)} takes its place on AMD", 0),) if twin else ()
+    return (*own, *_generation_guards(file))
+
+
+def _generation_guards(file: str) -> tuple[Guard, ...]:
+    """For a file named for Hopper or later, that the device is none for which a file beside it is named."""
+    folder, base = os.path.split(file)
+    for around, name in ((folder, base), os.path.split(folder)):
+        own = _generation(name)
+        if own:
+            others = {_generation(other) for other in _files(around)} - {own, 0}
+            return tuple(_is_not(number) for number in sorted(others) if number >= _FIRST_WITH_TWINS)
+    return ()
+
+
+def _generation(name: str) -> int:
+    """The compute capability, times ten, that a file or folder is named for; 0 for a general name."""
+    found = _NUMBERED.search(name)
+    number = int(found[1]) if found else 0
+    return number if number >= _FIRST_WITH_TWINS else 0
+
+
+def _is_not(number: int) -> Guard:
+    test = Op("==", (Name("device.capability"), Literal(divmod(number, 10))))
+    return Guard(test, False, f"a file beside it is for sm_{number}", 0)
 
 
 def _twin(file: str) -> str | None:
