@@ -213,7 +213,7 @@ _NEGATIONS = frozenset("no not non disable disabled without skip ignore un never
 _OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
 """macros that CUTLASS's headers define for NVIDIA architectures only"""
 _OF_CUTLASS = re.compile(
-    r"(?:CUTE|CUTLASS)_ARCH_\w*?(?:SM(?P<number>\d{2,3})(?P<suffix>[AF]?)|TCGEN05|TMEM)\w*_ENABLED"
+    r"(?:CUTE|CUTLASS)_ARCH_\w*?(?:SM(?P<number>\d{2,3})(?P<suffix>[AF]?)|TCGEN(?:05)?|TMEM)\w*_ENABLED"
 )
 _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "
