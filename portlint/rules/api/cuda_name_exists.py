@@ -47,7 +47,9 @@ VERSION = re.compile(r"VERSION|VER_M|CUDART")
 def used(word: Node) -> Hits:
     name = word.text.split()[0]
     row = cuda_name(name)
-    if row is None or OF_OTHER_RULES.search(name) or word.source.defines(name) or not _is_a_use(word):
+    if row is None or OF_OTHER_RULES.search(name) or not _is_a_use(word):
+        return
+    if word.source.defines(name) or word.declaration is not None:
         return
     if row.torch and word.role("torch-extension"):
         return
