@@ -38,6 +38,18 @@ def test_a_list_behind_a_test_of_the_platform(tmp_path: Path, test: str, amd: bo
     assert lives(guards, AMD, "cuda") is amd
 
 
+def test_cuda_means_nvidia_in_a_build_that_knows_amd(tmp_path: Path) -> None:
+    write(tmp_path, {"CMakeLists.txt": "if(BUILD_CUDA)\n set(S a.cu)\nelseif(BUILD_HIP)\n set(S b.cu)\nendif()\n"})
+    assert lives(build_guards(str(tmp_path / "a.cu")), AMD, "cuda") is False
+    assert lives(build_guards(str(tmp_path / "a.cu")), NVIDIA, "cuda") is True
+    assert lives(build_guards(str(tmp_path / "b.cu")), AMD, "cuda") is True
+
+
+def test_cuda_may_mean_hip_in_a_build_that_does_not(tmp_path: Path) -> None:
+    write(tmp_path, {"CMakeLists.txt": "if(BUILD_CUDA)\n set(S a.cu)\nendif()\n"})
+    assert lives(build_guards(str(tmp_path / "a.cu")), AMD, "cuda") is None
+
+
 def test_a_file_in_two_lists_is_built_where_either_holds(tmp_path: Path) -> None:
     lists = 'if(L STREQUAL "CUDA")\n set(S a.cu)\nendif()\nif(L STREQUAL "HIP")\n set(S a.cu)\nendif()\n'
     write(tmp_path, {"CMakeLists.txt": lists, "a.cu": ""})

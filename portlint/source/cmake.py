@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portlint.condition import PLATFORM_WORDS, UNANSWERABLE, Guard, Name, Op
+from portlint.condition import PLATFORM_WORDS, UNANSWERABLE, Guard, Name, Op, words_of
 from portlint.source import Analysis
 from portlint.source.node import Node
 
@@ -58,9 +58,30 @@ class CMakeAnalysis(Analysis):
             for index, one in enumerate(branch):
                 if one.type != "else_command":
                     text = " ".join(argument.text for argument in self.arguments(one))
-                    condition = UNANSWERABLE if one.text.count("(") > 1 else _condition(text)  # brackets group tests
+                    condition = (
+                        UNANSWERABLE if one.text.count("(") > 1 else self._condition(text)
+                    )  # brackets group tests
                     guards.append(Guard(condition, index == len(branch) - 1, text, one.line))
         return tuple(reversed(guards))
+
+    @cached_property
+    def _knows_amd(self) -> bool:
+        """Whether the build asks for AMD by name somewhere, so that its CUDA means NVIDIA alone."""
+        tests = self.source.root.walk("if_command", "elseif_command")
+        return any({"hip", "rocm"} & set(words_of(word)) for test in tests for word in test.text.split())
+
+    def _condition(self, text: str) -> Expression:
+        """A test without brackets as CMake reads it: OR binds least, then AND, then NOT."""
+        for word, operator in ((" OR ", "or"), (" AND ", "and")):
+            if word in text:
+                return Op(operator, tuple(self._condition(part) for part in text.split(word)))
+        if text.startswith("NOT "):
+            return Op("not", (self._condition(text.removeprefix("NOT ")),))
+        if naming := _NAMING.fullmatch(text):
+            return _is_platform(naming[1].lower())
+        if " " in text:
+            return UNANSWERABLE
+        return Name(text.replace("CUDA", "NVIDIA") if self._knows_amd else text)
 
     def role(self, node: Node, role: str) -> bool:
         """CMake nodes have no roles."""
@@ -96,18 +117,6 @@ _BRANCHES = frozenset(("if_command", "elseif_command", "else_command"))
 
 
 _NAMING = re.compile(r'\$?\{?\w+\}? STREQUAL "?(\w+)"?')
-
-
-def _condition(text: str) -> Expression:
-    """A test without brackets as CMake reads it: OR binds least, then AND, then NOT."""
-    for word, operator in ((" OR ", "or"), (" AND ", "and")):
-        if word in text:
-            return Op(operator, tuple(_condition(part) for part in text.split(word)))
-    if text.startswith("NOT "):
-        return Op("not", (_condition(text.removeprefix("NOT ")),))
-    if naming := _NAMING.fullmatch(text):
-        return _is_platform(naming[1].lower())
-    return Name(text) if " " not in text else UNANSWERABLE
 
 
 def _is_platform(word: str) -> Expression:

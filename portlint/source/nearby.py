@@ -10,18 +10,18 @@ _LEVELS_UP = 6
 """how many folders above a file are looked at"""
 
 
-def find(file: str, name: str, roots: Iterable[str] = ("",)) -> str | None:
+def find(file: str, name: str, roots: Iterable[str] = ("",), levels: int = _LEVELS_UP) -> str | None:
     """The file `name` next to `file`, or below one of `roots` in a folder above it.
 
     A file in the working directory finds nothing outside it, and no links.
     """
-    return _find(os.path.dirname(file), file.startswith(os.getcwd() + os.sep), name, tuple(roots))
+    return _find(os.path.dirname(file), file.startswith(os.getcwd() + os.sep), name, tuple(roots), levels)
 
 
 @cache
-def _find(folder: str, inside: bool, name: str, roots: tuple[str, ...]) -> str | None:
+def _find(folder: str, inside: bool, name: str, roots: tuple[str, ...], levels: int) -> str | None:
     here = os.getcwd() + os.sep
-    for above in _upwards(folder, _LEVELS_UP):
+    for above in _upwards(folder, levels):
         for root in roots:
             candidate = os.path.normpath(os.path.join(above, root, name))
             if inside and not candidate.startswith(here):

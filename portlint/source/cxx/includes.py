@@ -1,7 +1,7 @@
 """What a file learns from the headers of its own tree: macros, and shims for builtins that a platform lacks.
 
-Only quoted includes are followed, to files next to the including one or below an `include`-like root that the same tree
-has; system headers say nothing. A header's macros hold under the conditions around its `#include`.
+Includes are followed to files next to the including one, and those in quotes below an `include`-like root that the same
+tree has; system headers say nothing. A header's macros hold under the conditions around its `#include`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,7 +22,7 @@ from portlint.source.cxx.preprocessor import Preprocessor
 if TYPE_CHECKING:
     from portlint.condition import Expression, Guard
 
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]{1,200})"', re.MULTILINE)
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|cuh|hpp|hh|inl))[">]', re.MULTILINE)
 _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
 _TYPE = re.compile(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
@@ -43,10 +43,6 @@ _ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
 
 
-_Names: TypeAlias = "tuple[frozenset[str], frozenset[str], frozenset[str]]"
-"""the constants, types and functions that a file defines"""
-
-
 class Header(msgspec.Struct, frozen=True):
     """A header that a file includes, directly or through others."""
 
@@ -54,17 +50,8 @@ class Header(msgspec.Struct, frozen=True):
     guards: tuple[Guard, ...]
     """the conditions under which it is included"""
     preprocessor: Preprocessor
-    constants: frozenset[str]
-    """names that it gives a constant value"""
-    types: frozenset[str]
-    """names that it defines as types"""
-    functions: frozenset[str]
-    """names that it defines as functions"""
-
-    def gives(self, name: str) -> bool:
-        """Whether the header gives a name a meaning."""
-        own = (self.preprocessor.macros, self.constants, self.types, self.functions)
-        return any(name in names for names in own)
+    names: frozenset[str]
+    """what it gives a meaning: macros, constants, types and functions"""
 
 
 class Includes:
@@ -77,7 +64,11 @@ class Includes:
 
     def defines(self, name: str) -> bool:
         """Whether some header gives a name a meaning, one that files of its folder include before this one counted."""
-        return any(header.gives(name) for header in (*self.headers, *self._beside))
+        return name in self._names
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset().union(*(header.names for header in (*self.headers, *self._beside)))
 
     @cached_property
     def _beside(self) -> list[Header]:
@@ -87,7 +78,7 @@ class Includes:
             parts = _read(user)
             if parts is not None:
                 text, own, names = parts
-                found += [Header(user, (), own, *names), *headers_of(user, text, own)]
+                found += [Header(user, (), own, names), *headers_of(user, text, own)]
         return found
 
     def resolve(self, guard: Guard) -> Guard:
@@ -146,7 +137,7 @@ def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Heade
     while waiting and len(found) < _MOST_HEADERS:
         includer, body, directives, outer, depth = waiting.pop(0)
         for match in _INCLUDE.finditer(body):
-            header = _resolve(includer, os.fsdecode(match[1]))
+            header = _resolve(includer, os.fsdecode(match[2]), quoted=match[1] == b'"')
             if header is None or header in found or header == path or depth >= _DEEPEST:
                 continue
             parts = _read(header)
@@ -154,13 +145,13 @@ def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Heade
                 continue
             inner, own, names = parts
             guards = (*outer, *directives.guards_at(match.start()))
-            found[header] = Header(header, guards, own, *names)
+            found[header] = Header(header, guards, own, names)
             waiting.append((header, inner, own, guards, depth + 1))
     return list(found.values())
 
 
 @cache
-def _read(path: str) -> tuple[bytes, Preprocessor, _Names] | None:
+def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST_HEADER + 1)
@@ -169,7 +160,8 @@ def _read(path: str) -> tuple[bytes, Preprocessor, _Names] | None:
     if len(text) > _LARGEST_HEADER or b"\0" in text:
         return None
     masked = mask(text)
-    return text, Preprocessor(masked), (constants_of(masked), types_of(masked), functions_of(masked))
+    own = Preprocessor(masked)
+    return text, own, constants_of(masked) | types_of(masked) | functions_of(masked) | own.macros.keys()
 
 
 def users_of(header: str) -> list[str]:
@@ -199,7 +191,7 @@ def _users(folder: str) -> dict[str, list[tuple[str, str]]]:
     for file in files[:_MOST_HEADERS]:
         parts = _read(file)
         for match in _INCLUDE.finditer(parts[0]) if parts is not None else ():
-            path = os.path.normpath(os.fsdecode(match[1])).removeprefix("../").removeprefix("../")
+            path = os.path.normpath(os.fsdecode(match[2])).removeprefix("../").removeprefix("../")
             users.setdefault(os.path.basename(path), []).append((file, path))
     return users
 
@@ -229,6 +221,8 @@ def types_of(masked: bytes) -> frozenset[str]:
     return frozenset(name.decode() for groups in _TYPE.findall(masked) for name in groups if name)
 
 
-def _resolve(includer: str, name: str) -> str | None:
-    """The file that a quoted include means: next to the including file, or below a root above it."""
-    return None if os.path.isabs(name) else nearby.find(includer, name, _ROOTS)
+def _resolve(includer: str, name: str, *, quoted: bool) -> str | None:
+    """The file that an include means: next to the including file; in quotes, below a root above it as well."""
+    if os.path.isabs(name):
+        return None
+    return nearby.find(includer, name, _ROOTS) if quoted else nearby.find(includer, name, levels=1)
