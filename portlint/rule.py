@@ -18,6 +18,7 @@ from portlint.source.node import Node
 
 __all__ = [
     "DEVICE_PASS",
+    "HOST_PASS",
     "AnyOf",
     "AtMost",
     "Edit",
@@ -76,6 +77,10 @@ DEVICE_PASS = Guard(
     0,
 )
 """the guard of what only device code reads: a constant that the host pass sees with another value is none of it"""
+
+
+HOST_PASS = Guard(DEVICE_PASS.condition, False, "host code", 0)
+"""the guard of what only host code reads"""
 
 
 def on_platform(word: str) -> Guard:

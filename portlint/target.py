@@ -228,11 +228,10 @@ def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
     if name.isupper() and len(words) > 2 and words[1] in _NEUTRAL and words[0] not in PLATFORM_WORDS | _NEGATIONS:
         words = words[1:]
     named = [word for word in words if word in PLATFORM_WORDS]
-    if len(named) != 1 or not set(words) - set(named) <= _NEUTRAL or _NEGATIONS & set(words):
+    if not named or not set(words) - set(named) <= _NEUTRAL or _NEGATIONS & set(words):
         return UNKNOWN
-    if f"~{named[0]}" in platforms:
-        return UNKNOWN
-    return named[0] in platforms
+    answers = {UNKNOWN if f"~{word}" in platforms else word in platforms for word in named}
+    return answers.pop() if len(answers) == 1 else UNKNOWN  # two words for one platform agree: `USE_AMD_ROCM`
 
 
 @cache

@@ -14,6 +14,7 @@ from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.warps import Warps
 from portlint.source.node import Node
+from portlint.source.platforms import asks_for_architecture, differs_between_passes, is_every_hip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,6 +207,11 @@ def _keeps_32_bits(services: CxxServices, node: Node) -> bool:
     return keeper is not None and services.storage.has_32_bits(keeper)
 
 
+def _is_for_every_hip(services: CxxServices, node: Node) -> bool:
+    guards = services.guards(node)
+    return is_every_hip(guards) and not asks_for_architecture(guards)
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -223,5 +229,8 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "first-32-threads": lambda services, node: services.warps.is_in_first_group(node),
     "hardware-lane": lambda services, node: services.warps.is_hardware_lane(node),
     "bounded": lambda services, node: services.warps.is_bounded(node),
+    "admits-32-threads": lambda services, node: services.warps.admits_first_group(node),
+    "every-hip": _is_for_every_hip,
+    "by-device-pass": lambda services, node: differs_between_passes(services.guards(node)),
 }
 """roles of values and functions beside those that follow the dataflow"""
