@@ -63,6 +63,11 @@ def asks_for_architecture(guards: Sequence[Guard]) -> bool:
     return any(_OF_ONE_ARCHITECTURE.fullmatch(name) for guard in guards for name in names(guard.condition))
 
 
+def asks_for_wave_width(guards: Sequence[Guard]) -> bool:
+    """Whether a guard depends on the compiler's macro for the width of a wave, which not every version defines."""
+    return any(name.startswith("__AMDGCN_WAVEFRONT_SIZE") for guard in guards for name in names(guard.condition))
+
+
 def differs_between_passes(guards: Sequence[Guard]) -> bool:
     """Whether a guard depends on macros that only the device pass of a HIP compiler defines."""
     return any(_OF_THE_DEVICE_PASS.fullmatch(name) for guard in guards for name in names(guard.condition))
