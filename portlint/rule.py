@@ -31,6 +31,7 @@ __all__ = [
     "architectures",
     "at_most",
     "has",
+    "none_runs",
     "on_platform",
     "one_runs",
     "ptx",
@@ -91,6 +92,12 @@ def on_platform(word: str) -> Guard:
 def one_runs(places: Sequence[Node]) -> Guard:
     """A guard that holds where at least one of several nodes can run."""
     return any_way((place.guards for place in places), places[0].text, places[0].line)
+
+
+def none_runs(places: Sequence[Node]) -> Guard:
+    """A guard that holds where none of several nodes can run."""
+    one = one_runs(places)
+    return Guard(one.condition, False, one.text, one.line)
 
 
 Assumed: TypeAlias = "int | float | str | AtMost | Has | AnyOf"

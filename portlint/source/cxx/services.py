@@ -264,6 +264,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "bounded": lambda services, node: services.warps.is_bounded(node),
     "admits-32-threads": lambda services, node: services.warps.admits_first_group(node),
     "every-hip": _is_for_every_hip,
+    "by-architecture": lambda services, node: asks_for_architecture(services.guards(node)),
     "by-wave-width": lambda services, node: asks_for_wave_width(services.guards(node)),
     "by-device-pass": lambda services, node: differs_between_passes(services.guards(node)),
 }
