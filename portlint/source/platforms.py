@@ -24,7 +24,7 @@ _OF_THE_DEVICE_PASS = re.compile(r"__(?:gfx|GFX)\w+__|__AMDGCN_WAVEFRONT_SIZE_*|
 
 
 def _guess(mine: frozenset[str], other: frozenset[str], name: str) -> Outcome:
-    words = set(words_of(name)) - {"torch"}
+    words = set(words_of(name.rpartition(".")[2]))
     named = words & (mine | other)
     if not named or words - named - _NEUTRAL or (named & mine and named & other):
         return UNKNOWN

@@ -35,21 +35,24 @@ OTHER_WORDS = frozenset(
     " unroll seq head dim page pad align m n k spec".split()
 )
 """of tile edges, of counts of warps and of upper bounds"""
-COUNTS = re.compile(r"(warp|wave) per|(num|n|count) (warp|wave)")
+COUNTS = re.compile(r"\b(warp|wave) per\b|\b(num|n|count) (warp|wave)\b")
+NAMED = re.compile(r"(?!//|/\*)[^/]*?\b[A-Za-z_]")
+HOLDERS = ("preproc_def", "init_declarator", "field_declaration", "enumerator")
 SPOKEN_OF = re.compile(r"\b(warp|wave|wavefront)\b", re.IGNORECASE)
 
 
 @rule.cuda("(preproc_def name: (identifier) @name value: (preproc_arg) @value)")
-@rule.cuda("(init_declarator declarator: (identifier) @name value: (number_literal) @value)")
-@rule.cuda("(field_declaration declarator: (_) @name default_value: (number_literal) @value)")
+@rule.cuda("(init_declarator declarator: (identifier) @name value: (_) @value)")
+@rule.cuda("(field_declaration declarator: (_) @name default_value: (_) @value)")
+@rule.cuda("(enumerator name: (identifier) @name value: (_) @value)")
 def platform_constant(name: Node, value: Node) -> Hits:
     lanes = value.constant
-    if not _is_multiple(lanes) or not name.role("every-hip"):
-        return
+    if not _is_multiple(lanes) or NAMED.match(value.text) or not name.role("every-hip"):
+        return  # what is derived from a width is wrong where that is
     if _is_width(name.text) or (lanes == 64 and _splits_threads(name)):
         others = [_given(use) for use in name.uses]
         if any(one == lanes // 2 for one in others) or (lanes == 64 and name.role("warp-size")):
-            yield Hit(value if value.type == "number_literal" else name, guards=(*value.guards, on_platform("rocm")))
+            yield Hit(name if value.type == "preproc_arg" else value, guards=(*value.guards, on_platform("rocm")))
 
 
 @rule.cuda("(return_statement (number_literal) @value)")
@@ -81,8 +84,8 @@ def _choice(value: Node, parent: Node) -> tuple[str, list[object]]:
     match holder.type:
         case "assignment":
             target = holder["left"]
-            uses = [one.parent for one in target.uses] if target.type == "identifier" and not others else []
-            others += [one["right"].constant for one in uses if one and one.type == "assignment" and one.get("right")]
+            around = [] if others else list((holder.function or value.source.root).walk("assignment"))
+            others += [one["right"].constant for one in around if _is_again(one, target)]
             return target.text.rpartition(".")[2], others
         case "keyword_argument" | "default_parameter":
             return holder["name"].text, others
@@ -91,6 +94,10 @@ def _choice(value: Node, parent: Node) -> tuple[str, list[object]]:
             returned = [one.children[0] for one in function.walk("return_statement") if one.children]
             return function["name"].text, others or [one.constant for one in returned]
     return "", []
+
+
+def _is_again(assignment: Node, target: Node) -> bool:
+    return assignment["left"].text == target.text and assignment.get("right") is not None
 
 
 def _is_multiple(lanes: object) -> TypeGuard[int]:
@@ -125,7 +132,7 @@ def _splits_threads(name: Node) -> bool:
 def _given(use: Node) -> object:
     """What another definition gives the same name; None for any other use."""
     parent = use.parent
-    if parent is None or parent.type not in ("preproc_def", "init_declarator", "field_declaration"):
+    if parent is None or parent.type not in HOLDERS:
         return None
     value = parent.get("value") or parent.get("default_value")
     return value.constant if value is not None else None

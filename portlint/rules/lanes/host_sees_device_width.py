@@ -30,6 +30,7 @@ rule = Rule(
 
 WIDTHS = (32, 64)
 BUILTIN = re.compile(r"\(?__AMDGCN_WAVEFRONT_SIZE(__)?\)?")
+NAMED = re.compile(r"(?i:warp|wave|lanes)(?!s|_?per)(?![a-rt-z])")
 HOLDERS = ("preproc_def", "init_declarator", "field_declaration")
 
 
@@ -37,11 +38,13 @@ HOLDERS = ("preproc_def", "init_declarator", "field_declaration")
 @rule.cuda("(init_declarator declarator: (identifier) @name value: (_) @value)")
 @rule.cuda("(field_declaration declarator: (_) @name default_value: (_) @value)")
 def width_in_host_code(name: Node, value: Node) -> Hits:
-    if not name.role("warp-size") or _width(value) is None or name.function is not None:
+    if not (name.role("warp-size") or NAMED.search(name.text)) or _width(value) is None or name.function is not None:
         return
     definitions = [(name, value), *_others(name)]
     if any(other.start < name.start for other, _ in definitions):
         return  # all definitions are looked at once, from the first
+    if not any(_width(given) == 64 for _, given in definitions):
+        return
     if not any(one.role("by-device-pass") or BUILTIN.fullmatch(given.text) for one, given in definitions):
         return
     read = {use.line: use for use in reversed(name.uses) if _is_read_by_host(use)}  # one finding a line

@@ -17,7 +17,7 @@ from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={"lanes.width": 32},
-    message="'{text}' leaves lanes idle that the mask of '{function}' names; {target} has {fact}.",
+    message="With '{text}', the mask of '{function}' names lanes that do not run; {target} has {fact}.",
     remedy={
         "amd": "Let the whole wavefront in (`threadIdx.x < warpSize`), or pass `__activemask()`.",
         "*": "Let the whole warp in, or pass `__activemask()`.",
@@ -38,11 +38,27 @@ def first_32_threads(test: Node, body: Node) -> Hits:
     if function is None or function.role("at-most-32-threads") or not test.role("admits-32-threads"):
         return
     for call in body.walk("call_expression"):
-        name = call.name.rpartition("::")[2]
-        if name not in SYNC.split() or call.source.defines(name) or not call.arguments:
-            continue
-        for origin in call.arguments[0].choices:
-            if origin.constant in ALL_64 and not origin.role("32-bit"):
-                guards = (*call.guards, *origin.guards)
-                yield Hit(test, words={"function": name}, guards=guards)
-                return
+        for origin in _masks_of_all(call):
+            words = {"function": call.name.rpartition("::")[2]}
+            yield Hit(test, words=words, guards=(*call.guards, *origin.guards))
+            return
+
+
+@rule.cuda_calls(*SYNC.split())
+def called_by_32_threads(call: Node) -> Hits:
+    """The same in a function that is only called from such a branch."""
+    if not call.role("first-32-threads") or any(
+        one["condition"].role("admits-32-threads") for one in call.ancestors("if_statement")
+    ):
+        return
+    for origin in _masks_of_all(call):
+        words = {"function": call.name.rpartition("::")[2]}
+        yield Hit(call.arguments[0], words=words, guards=(*call.guards, *origin.guards))
+
+
+def _masks_of_all(call: Node) -> list[Node]:
+    """Where the mask of a warp-level call is all ones over 64 bits; nothing for any other call."""
+    name = call.name.rpartition("::")[2]
+    if name not in SYNC.split() or call.source.defines(name) or not call.arguments:
+        return []
+    return [one for one in call.arguments[0].choices if one.constant in ALL_64 and not one.role("32-bit")]

@@ -118,15 +118,23 @@ def _is_width(test: Node) -> bool:
     left, right = test["left"], test["right"]
     if right.constant != 32 or left.values:
         return False
-    field = left.get("field")
-    return FIELD.fullmatch((field or left).text) is not None
+    if FIELD.fullmatch((left.get("field") or left).text) or left.role("warp-size"):
+        return True
+    function = test.function
+    asked = rf"&\s*{re.escape(left.text)}\s*,\s*\w*(?:DevAttr|DeviceAttribute)WarpSize\b"
+    return function is not None and re.search(asked, function.text) is not None
 
 
 def _refuses(branch: Node) -> bool:
     """Whether a branch ends the program, or raises, and does nothing else of use."""
     if any(True for _ in branch.walk("throw_statement")):
         return True
-    return any(REFUSING.fullmatch(call.name.rpartition("::")[2]) for call in branch.walk("call_expression"))
+    for call in branch.walk("call_expression"):
+        name = call.name.rpartition("::")[2]
+        never = bool(call.arguments) and call.arguments[0].constant in (False, 0)
+        if REFUSING.fullmatch(name) or (CHECKS.fullmatch(name) and never):
+            return True
+    return False
 
 
 @rule.python("(if_statement condition: (_) @test consequence: (_) @body)")
