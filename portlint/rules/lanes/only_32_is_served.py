@@ -31,6 +31,8 @@ REFUSING = re.compile(
 )
 CHECKS = re.compile(r"assert|\w*(ASSERT|CHECK|ENFORCE|REQUIRE)\w*")
 LANES = re.compile(r"warp|wave|lane", re.IGNORECASE)
+CONSTANT = re.compile(r"k?[A-Z]")
+"""how constants of other files are named, which are no queries"""
 FIELD = re.compile(r"warp_?size", re.IGNORECASE)
 
 
@@ -92,15 +94,26 @@ def _grows_with_the_warp(place: Node, name: str) -> bool:
     if function is None or not name.isidentifier():
         return False
     for one in function.walk("while_statement", "for_statement", "init_declarator", "assignment_expression"):
-        told = one.get("condition") or one
-        names = [each for each in told.walk("identifier") if LANES.search(each.text) and each.text != name]
-        if one.start < place.start and re.search(rf"\b{name}\b", told.text) and any(_is_open(each) for each in names):
+        told = _bound(one, name)
+        if told is None or one.start >= place.start:
+            continue
+        names = [each for each in told.walk("identifier", "field_identifier") if LANES.search(each.text)]
+        if any(each.text != name and _is_open(each) for each in names):
             return True
     return False
 
 
+def _bound(statement: Node, name: str) -> Node | None:
+    """What a statement bounds a variable by, or sets it from."""
+    if statement.type in ("while_statement", "for_statement"):
+        test = statement.get("condition")
+        return test if test is not None and re.search(rf"\b{name}\b[^&|]*<", test.text) else None
+    target = statement.get("declarator") or statement["left"]
+    return statement.get("value") or statement.get("right") if target.text == name else None
+
+
 def _is_open(name: Node) -> bool:
-    return not name.values and (name.parent is None or name.parent.type != "call_expression" or "(" not in name.text)
+    return not name.values and not CONSTANT.match(name.text)
 
 
 def _rung(condition: Node) -> tuple[str, Node] | None:
@@ -116,7 +129,7 @@ def _rung(condition: Node) -> tuple[str, Node] | None:
 def _is_width(test: Node) -> bool:
     """Whether a test compares the device's warp size with 32."""
     left, right = test["left"], test["right"]
-    if right.constant != 32 or left.values:
+    if right.constant != 32 or left.values or CONSTANT.match(left.text) or left.type == "qualified_identifier":
         return False
     if FIELD.fullmatch((left.get("field") or left).text) or left.role("warp-size"):
         return True
