@@ -19,6 +19,7 @@ from portlint.tables import cuda_name, is_cuda_name
 
 __all__ = [
     "DEVICE_PASS",
+    "HOST_PASS",
     "AnyOf",
     "AtMost",
     "Edit",
@@ -34,6 +35,7 @@ __all__ = [
     "cuda_name",
     "has",
     "is_cuda_name",
+    "none_runs",
     "on_platform",
     "one_runs",
     "ptx",
@@ -82,6 +84,10 @@ DEVICE_PASS = Guard(
 """the guard of what only device code reads: a constant that the host pass sees with another value is none of it"""
 
 
+HOST_PASS = Guard(DEVICE_PASS.condition, False, "host code", 0)
+"""the guard of what only host code reads"""
+
+
 def on_platform(word: str) -> Guard:
     """A guard that holds only on the targets of a platform, for code that other platforms never read."""
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
@@ -95,6 +101,12 @@ def asked_by(guards: Sequence[Guard]) -> frozenset[str]:
 def one_runs(places: Sequence[Node]) -> Guard:
     """A guard that holds where at least one of several nodes can run."""
     return any_way((place.guards for place in places), places[0].text, places[0].line)
+
+
+def none_runs(places: Sequence[Node]) -> Guard:
+    """A guard that holds where none of several nodes can run."""
+    one = one_runs(places)
+    return Guard(one.condition, False, one.text, one.line)
 
 
 Assumed: TypeAlias = "int | float | str | AtMost | Has | AnyOf"

@@ -43,6 +43,11 @@ class Analysis:
         """The value of an expression, folded through named constants and arithmetic; None where it is not known."""
         raise NotImplementedError
 
+    def values(self, node: Node) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
+        """Every value of an expression with the guards that it needs beside the node's own; none where unknown."""
+        value = self.constant(node)
+        return () if value is None else ((value, ()),)
+
     def name(self, node: Node) -> str:
         """The qualified name an expression refers to, or ""."""
         raise NotImplementedError

@@ -122,6 +122,11 @@ class Node:
         return self.source.analysis.constant(self)
 
     @property
+    def values(self) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
+        """Every value that it may have, each with the guards that it needs beside the node's own; none if unknown."""
+        return self.source.analysis.values(self)
+
+    @property
     def items(self) -> tuple[Value, ...]:
         """The items of a constant list; none where it is not known."""
         value = self.constant

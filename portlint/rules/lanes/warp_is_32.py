@@ -5,7 +5,8 @@ ballots and broadcasts then cover twice the lanes that the code thinks of, and a
 
 ## Exceptions
 Splitting a block into groups of 32 is right on any hardware as long as the groups talk among themselves only, so lane
-arithmetic is reported only in functions that also use an operation over the whole warp. A tile edge, a block size, a bit
+arithmetic is reported only in functions that also use an operation over the whole warp. The first 32 threads of a block
+(`threadIdx.x / 32 == 0`) are the same threads on any hardware. A tile edge, a block size, a bit
 width or a head size of 32 is none of this rule's business.
 
 ## References
@@ -38,6 +39,8 @@ def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
     if width.constant != (LANE | WARP)[operator]:
         return
     function = expression.function
+    if operator in WARP and _chooses_first_group(expression):
+        return
     if function is None or function.role("at-most-32-threads") or not index.role("thread-index"):
         return
     operations = function.warp_operations
@@ -71,11 +74,29 @@ def lane_indexed_array(access: Node, array: Node, lane: Node) -> Hits:
         yield Hit(stored or access)
 
 
+def _chooses_first_group(expression: Node) -> bool:
+    """Whether a warp number is only compared with 0, which chooses 32 threads on any hardware."""
+    holder = expression.parent
+    while holder is not None and holder.type == "parenthesized_expression":
+        holder = holder.parent
+    if holder is not None and holder.type == "init_declarator":
+        read = [use.parent for use in holder["declarator"].uses]
+    else:
+        read = [holder]
+    return bool(read) and all(one is not None and _is_test_for_0(one) for one in read)
+
+
+def _is_test_for_0(test: Node) -> bool:
+    return test.type == "binary_expression" and test["operator"].text == "==" and test["right"].constant == 0
+
+
 def _given_width(name: Node, shown: Node, value: Node) -> Hits:
     """A width by its name, if a function that uses it does something over the whole warp.
 
     A width that no function of the file uses is meant for other files.
     """
+    if value.role("by-wave-width") or (name.type == "field_identifier" and not name.uses):
+        return  # chosen by the compiler's own macro; a member that nobody reads
     functions = [function for use in name.uses if (function := use.function) is not None]
     operations = [operation for function in functions for operation in function.warp_operations]
     if not functions:

@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from portlint.condition import any_way
 from portlint.source import Analysis, nearby
 from portlint.source.cxx import CxxAnalysis
 from portlint.source.cxx.built import build_guards
@@ -16,6 +17,7 @@ from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
 from portlint.source.cxx.warps import Warps
 from portlint.source.node import Node
+from portlint.source.platforms import asks_for_architecture, asks_for_wave_width, differs_between_passes, is_every_hip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from portlint.source.cxx.preprocessor import Macro
 
 _DEPTH = 8
+_HEADERS = (".h", ".hpp", ".cuh", ".inl", ".hh", ".hxx")
+"""files whose functions other files call"""
+_MOST_CALLS = 64
 
 
 class CxxServices(CxxAnalysis, Analysis):
@@ -34,6 +39,7 @@ class CxxServices(CxxAnalysis, Analysis):
     def __init__(self, source: Source) -> None:
         CxxAnalysis.__init__(self, source)
         self.source = source
+        self._calls: dict[int, Guard | None] = {}
 
     @cached_property
     def warps(self) -> Warps:
@@ -51,9 +57,41 @@ class CxxServices(CxxAnalysis, Analysis):
         return Includes(self.source.file, self.source.text, self.preprocessor)
 
     def guards(self, node: Node) -> tuple[Guard, ...]:
-        """The conditions under which a node is live, macros of the tree's headers resolved."""
+        """The conditions under which a node is live, macros of the tree's headers resolved.
+
+        In a device function that only this file can call, one of the calls must be live as well.
+        """
         own = tuple(self.includes.resolve(guard) for guard in super().guards(node))
-        return (*twin_guards(self.source.file), *build_guards(self.source.file), *own)
+        called = self._guard_of_calls(node)
+        return (*self._file_guards, *([] if called is None else [called]), *own)
+
+    @cached_property
+    def _file_guards(self) -> tuple[Guard, ...]:
+        """The conditions under which the file is built at all."""
+        return (*twin_guards(self.source.file), *build_guards(self.source.file))
+
+    def _guard_of_calls(self, node: Node) -> Guard | None:
+        function = self.enclosing_function(node)
+        if function is None or self.source.path.endswith(_HEADERS):
+            return None
+        if function.start not in self._calls:
+            self._calls[function.start] = None  # a function that calls itself needs a call from elsewhere
+            self._calls[function.start] = self._read_guard_of_calls(function)
+        return self._calls[function.start]
+
+    def _read_guard_of_calls(self, function: Node) -> Guard | None:
+        info = self.function(function)
+        if info is None or not info.is_device or info.is_kernel or info.is_host:
+            return None
+        name = info.name.rpartition("::")[2]
+        calls = self.callers(function)
+        if not calls or len(calls) > _MOST_CALLS or len(calls) < len(self._mentions(name)) - 1:
+            return None  # passed on, or defined more than once: it may be called from anywhere
+        ways = [self.guards(call) for call in calls]
+        return any_way(ways, name, function.line) if all(ways) else None
+
+    def _mentions(self, name: str) -> list[bytes]:
+        return re.findall(rb"\b" + re.escape(name.encode()) + rb"\b", self.masked)
 
     def constant(self, node: Node) -> Value:
         """The value of an expression if it has exactly one where it stands; of a macro's text, that of its body."""
@@ -220,6 +258,11 @@ def _is_torch_extension(services: CxxServices, node: Node) -> bool:
     return setup is not None and builds_with_torch(setup)
 
 
+def _is_for_every_hip(services: CxxServices, node: Node) -> bool:
+    guards = services.guards(node)
+    return is_every_hip(guards) and not asks_for_architecture(guards)
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -238,5 +281,10 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "first-32-threads": lambda services, node: services.warps.is_in_first_group(node),
     "hardware-lane": lambda services, node: services.warps.is_hardware_lane(node),
     "bounded": lambda services, node: services.warps.is_bounded(node),
+    "admits-32-threads": lambda services, node: services.warps.admits_first_group(node),
+    "every-hip": _is_for_every_hip,
+    "by-architecture": lambda services, node: asks_for_architecture(services.guards(node)),
+    "by-wave-width": lambda services, node: asks_for_wave_width(services.guards(node)),
+    "by-device-pass": lambda services, node: differs_between_passes(services.guards(node)),
 }
 """roles of values and functions beside those that follow the dataflow"""

@@ -88,11 +88,15 @@ class Warps:
         for statement in node.ancestors("if_statement"):
             within = statement["consequence"]
             inside = within.start <= node.start < within.end
-            if inside and any(self._keeps_first_group(one) for one in _conjuncts(statement["condition"])):
+            if inside and self.admits_first_group(statement["condition"]):
                 return True
         function = node.function
         callers = function.callers if function is not None and depth else []
         return bool(callers) and all(self._is_in_first_group(call, depth - 1) for call in callers)
+
+    def admits_first_group(self, condition: Node) -> bool:
+        """Whether a condition lets in the first 32 threads of a block only."""
+        return any(self._keeps_first_group(one) for one in _conjuncts(condition))
 
     def _keeps_first_group(self, test: Node) -> bool:
         """`threadIdx.x < 32`, `threadIdx.x / 32 == 0`, or the same through a name."""

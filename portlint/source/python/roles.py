@@ -7,7 +7,8 @@ when the module is imported), "step-loop" (a loop that trains or decodes), "occa
 only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
-looked for before), "guarded-call" (a failed call or attribute is caught).
+looked for before), "guarded-call" (a failed call or attribute is caught), "every-hip" (in the branch for all of HIP,
+whatever its architecture).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import names
 from portlint.source import nearby
+from portlint.source.platforms import asks_for_architecture, is_every_hip
 from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
@@ -97,6 +99,9 @@ class Roles:
                 return self._is_default_not_used(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
+            case "every-hip":  # the innermost test decides; what stands around it is there for other reasons
+                guards = node.guards
+                return is_every_hip(guards[-1:]) and not asks_for_architecture(guards)
         raise ValueError(f"no such role in Python: {role}")
 
     def _is_loaded(self, operand: Node, depth: int = 4) -> bool:
