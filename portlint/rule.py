@@ -21,6 +21,7 @@ __all__ = [
     "AnyOf",
     "AtMost",
     "Edit",
+    "Guard",
     "Has",
     "Hit",
     "Hits",
