@@ -13,7 +13,7 @@ import msgspec
 
 from portlint.condition import Guard, Name, Op, any_way
 from portlint.finding import Edit
-from portlint.source import architectures, ptx
+from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Hits",
     "Node",
     "Rule",
+    "amdgcn",
     "any_of",
     "architectures",
     "at_most",
