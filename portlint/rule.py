@@ -13,7 +13,7 @@ import msgspec
 
 from portlint.condition import Guard, Name, Op, any_way, names
 from portlint.finding import Edit
-from portlint.source import architectures, ptx
+from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.tables import cuda_name, is_cuda_name
 
@@ -23,11 +23,13 @@ __all__ = [
     "AnyOf",
     "AtMost",
     "Edit",
+    "Guard",
     "Has",
     "Hit",
     "Hits",
     "Node",
     "Rule",
+    "amdgcn",
     "any_of",
     "architectures",
     "asked_by",

@@ -192,6 +192,8 @@ class Target(msgspec.Struct, frozen=True, dict=True):
     def _guess(self, name: str) -> Outcome:
         width = self.fact("lanes.width")
         package = self.fact(f"library.{name.removeprefix('installed ')}") if name.startswith("installed ") else None
+        if family := _GFX_FAMILY.fullmatch(name):
+            return str(self.profile.queries.get("gcn_arch", "")).startswith(family[1])
         if package is not None:
             return False if package.value == "none" else UNKNOWN
         # AMD's word, so a project's macro for the device's width; a macro named for the warp may be 32 everywhere
@@ -210,6 +212,8 @@ def _plain(value: Any) -> Value:
 
 
 _NEGATIONS = frozenset("no not non disable disabled without skip ignore un never".split())
+_GFX_FAMILY = re.compile(r"__(gfx\d+)__")
+"""`__gfx94__`, `__gfx12__`: what projects define for the gfx targets whose names begin so"""
 _OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
 """macros that CUTLASS's headers define for NVIDIA architectures only"""
 _OF_CUTLASS = re.compile(

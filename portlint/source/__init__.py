@@ -13,11 +13,12 @@ from portlint.condition import UNANSWERABLE
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import tree_sitter
 
     from portlint.condition import Expression, Guard, Value
+    from portlint.source.cxx.assembly import Assembly
     from portlint.source.text import Lines
 
 
@@ -140,6 +141,11 @@ class Analysis:
         del name
         return False
 
+    @property
+    def assembly(self) -> Sequence[Assembly]:
+        """The `asm` statements of the file."""
+        return ()
+
 
 class Source:
     """One file, or one notebook as one program, or one kernel text inside a string."""
@@ -189,6 +195,11 @@ class Source:
         """What a function does over the whole warp: votes, ballots, shuffles without a width, reads of `warpSize`."""
         del function
         return []
+
+    @property
+    def assembly(self) -> Sequence[Assembly]:
+        """The `asm` statements of a C++ file, with what their templates come to."""
+        return self.analysis.assembly
 
     def defines(self, name: str) -> bool:
         """Whether the file itself gives that name a meaning of its own, as a shim does for a missing builtin."""

@@ -33,14 +33,17 @@ _ROOTS = frozenset(
 _BARE = frozenset("activemask brkpt exit ret trap".split())
 """opcodes that PTX allows without a modifier and that no host assembler has with operands"""
 
-_OF_HOSTS = frozenset(("fence.i", "fence.tso"))
-"""RISC-V's opcodes that begin like PTX's"""
+_OF_HOSTS = re.compile(r"fence\.(?:i|tso)|[a-z0-9]+(?:\.[a-z])+|[a-z0-9]+\.(?:[bhwd]u|v[vxi]m?|s\.[a-z]|[a-z]\.[a-z])")
+"""opcodes of RISC-V, LoongArch and MIPS that begin like PTX's: `fence.tso`, `ld.d`, `st.w`, `vadd.vv`, `cvt.d.w`"""
 
 _ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), row)
     for pattern, row in (
+        (r"cp\.(reduce\.)?async\.bulk\..*cta_group::2", "bulk_cta_group"),
+        (r"cp\.(reduce\.)?async\.bulk\..*tile::(gather4|scatter4)", "bulk_gather4"),
         (r"cp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor", "tma_tensor"),
-        (r"tensormap\.", "tma_tensor"),
+        (r"tensormap\.replace", "tensormap_replace"),
+        (r"tensormap\.|prefetch\.tensormap", "tma_tensor"),
         (r"cp\.(reduce\.)?async\.bulk", "cp_async_bulk"),
         (r"cp\.async\.mbarrier", "mbarrier"),
         (r"cp\.async", "cp_async"),
@@ -59,20 +62,41 @@ _ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"setmaxnreg", "setmaxnreg"),
         (r"wgmma\.", "wgmma"),
         (r"tcgen05\.mma.*kind::i8", "tcgen05_mma_i8"),
+        (r"tcgen05\.mma.*kind::f16", "tcgen05_mma_f16"),
+        (r"tcgen05\.mma.*kind::tf32", "tcgen05_mma_tf32"),
+        (r"tcgen05\.mma.*kind::(mx)?f8f6f4", "tcgen05_mma_f8f6f4"),
+        (r"tcgen05\.mma.*kind::mxf4", "tcgen05_mma_mxf4nvf4"),
         (r"tcgen05\.", "tcgen05"),
         (r"mma\..*kind::mxf4", "mma_kind_mxf4nvf4"),
         (r"mma\..*kind::mxf8f6f4", "mma_kind_mxf8f6f4"),
         (r"mma\..*kind::f8f6f4", "mma_kind_f8f6f4"),
         (r"mma\..*\.(e4m3|e5m2)\b", "mma_fp8"),
+        (r"w?mma\..*\.bf16\b", "mma_bf16"),
+        (r"w?mma\..*\.tf32\b", "mma_tf32"),
+        (r"w?mma\..*\.f64\b", "mma_f64"),
+        (r"w?mma\..*\.[su]8\b", "mma_s8"),
+        (r"w?mma\..*\.[su]4\b", "mma_s4"),
+        (r"w?mma\..*\.b1\b", "mma_b1"),
+        (r"w?mma\..*\.f16\b", "mma_f16"),
+        (r"(ld|st)matrix\..*\.b8", "matrix_b8"),
         (r"ldmatrix\.", "ldmatrix"),
         (r"stmatrix\.", "stmatrix"),
+        (r"cvt\.rs\.", "cvt_rs"),
         (r"cvt\..*\.(e2m1x2|e2m3x2|e3m2x2|ue8m0x2)", "cvt_e2m1x2"),
         (r"cvt\..*\.(e4m3x2|e5m2x2)", "cvt_e4m3x2"),
+        (r"cvt\..*\.bf16\.[su]\d+|cvt\..*\.[su]\d+\.bf16", "cvt_bf16_int"),
+        (r"(add|sub|mul)\.(\w+\.)*bf16", "bf16_arith"),
+        (r"(tanh|ex2)\..*bf16", "tanh_bf16"),
+        (r"(add|sub|fma)\.(\w+\.)*f32\.b?f16$", "add_mixed"),
+        (r"fence\.(proxy\.(async|tensormap)|mbarrier_init)", "fence_proxy"),
+        (r"(fence|ld|st|atom|red)\.(.*\.)?cluster\b", "cluster_scope"),
+        (r"st\.bulk", "st_bulk"),
+        (r"atom\..*\.b128", "atom_b128"),
         (r"multimem\.", "multimem"),
         (r"clusterlaunchcontrol", "clusterlaunchcontrol"),
         (r"(add|sub|mul|fma)\..*f32x2", "add_f32x2"),
         (r"(ld|st)\..*\.v8\.(b32|f32|u32|s32)|(ld|st)\..*\.v4\.(b64|u64|f64|s64)", "ld_v8_f32"),
-        (r"(atom|red)\..*add.*\.bf16x2", "atom_add_bf16x2"),
+        (r"(atom|red)\..*add.*\.bf16", "atom_add_bf16x2"),
         (r"(atom|red)\..*add.*\.v[248]\.", "atom_add_v4_f32"),
         (r"(atom|red)\..*add.*\.f64", "atom_add_f64"),
         (r"dp[24]a", "dp4a"),
@@ -80,6 +104,7 @@ _ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"tex\.", "tex"),
     )
 )
+_CLUSTER_REGISTER = re.compile(r"%{1,2}(n?cluster|is_explicit_cluster|aggr_smem)")
 _THREE_INPUT = re.compile(r"(min|max)(\.\w+)*\.f32$")
 
 
@@ -95,6 +120,8 @@ class Instruction(msgspec.Struct, frozen=True):
         """The row of the PTX matrix that it stands for, or ""."""
         if _THREE_INPUT.match(self.opcode) and len(self.operands) == 4:
             return "max3_f32"
+        if any(map(_CLUSTER_REGISTER.match, self.operands)):
+            return "cluster_scope"
         return next((row for pattern, row in _ROWS if pattern.match(self.opcode)), "")
 
 
@@ -114,7 +141,7 @@ def instructions(text: str) -> tuple[Instruction, ...]:
         root = re.split(r"[.:]", opcode, maxsplit=1)[0]
         if root not in _ROOTS:
             others = True
-        elif ("." in opcode or (root in _BARE and not operands.startswith("%r"))) and opcode not in _OF_HOSTS:
+        elif ("." in opcode or (root in _BARE and not operands.startswith("%r"))) and not _OF_HOSTS.fullmatch(opcode):
             found.append(Instruction(opcode, _operands(operands)))
     if others:  # `ret` among instructions of another machine is that machine's
         found = [one for one in found if "." in one.opcode]

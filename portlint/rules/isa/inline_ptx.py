@@ -13,7 +13,7 @@ https://docs.nvidia.com/cuda/parallel-thread-execution/
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform, ptx
+from portlint.rule import Guard, Hit, Hits, Node, Rule, on_platform, ptx
 
 rule = Rule(
     assumes={},
@@ -26,30 +26,32 @@ rule = Rule(
 )
 
 
-@rule.cuda("(gnu_asm_expression assembly_code: (_) @code)")
-def asm_statement(code: Node) -> Hits:
-    yield from _judge(code, "cuda")
+@rule.cuda("(translation_unit) @file")
+def asm_statements(file: Node) -> Hits:
+    if file == file.source.root:
+        for one in file.source.assembly:
+            yield from _judge(one.node, one.text, one.guards, "cuda")
 
 
 @rule.calls("triton.language.inline_asm_elementwise")
 def triton_asm(call: Node) -> Hits:
     code = call.argument(0, "asm")
-    if code is not None:
-        yield from _judge(code, "triton")
+    if code is not None and isinstance(code.constant, str):
+        yield from _judge(code, code.constant, code.guards, "triton")
 
 
-def _judge(code: Node, language: str) -> Hits:
-    found = ptx.instructions(code.constant) if isinstance(code.constant, str) else ()
+def _judge(code: Node, text: str, guards: tuple[Guard, ...], language: str) -> Hits:
+    found = ptx.instructions(text)
     if not found:
         return
     rows = {one.row: one for one in reversed(found)}
-    yield Hit(code, words={"opcode": found[0].opcode}, assumes={"isa.ptx": "native"}, language=language)
+    yield Hit(code, words={"opcode": found[0].opcode}, assumes={"isa.ptx": "native"}, guards=guards, language=language)
     for row, one in sorted(rows.items()):
         if row:
             yield Hit(
                 code,
                 words={"opcode": one.opcode},
                 assumes={f"isa.ptx.{row}": "native"},
-                guards=(*code.guards, on_platform("nvidia")),
+                guards=(*guards, on_platform("nvidia")),
                 language=language,
             )

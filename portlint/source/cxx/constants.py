@@ -403,17 +403,18 @@ def _literal(node: Node) -> Constant | None:
     if node.type in ("true", "false"):
         return node.type == "true"
     if node.type == "char_literal":
-        content = _unescape(text.lstrip("uUL8")[1:-1])
+        content = unescape(text.lstrip("uUL8")[1:-1])
         return Integer(ord(content)) if content is not None and len(content) == 1 else None
     match = _STRING.fullmatch(text)
     if match is None:
         return None
     if match[1] or node.type == "raw_string_literal":
         return match[2].partition("(")[2].rpartition(")")[0]
-    return _unescape(match[2])
+    return unescape(match[2])
 
 
-def _unescape(text: str) -> str | None:
+def unescape(text: str) -> str | None:
+    """The characters that the inside of a literal stands for; None where it is malformed."""
     if "\\" not in text:
         return text
     try:

@@ -6,9 +6,13 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portlint.condition import any_way
+import msgspec
+
+from portlint.condition import Environment, any_way, is_live, names
 from portlint.source import Analysis, nearby
+from portlint.source.architectures import PARTS
 from portlint.source.cxx import CxxAnalysis
+from portlint.source.cxx.assembly import Assembly, statements
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition
 from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
@@ -31,6 +35,7 @@ _DEPTH = 8
 _HEADERS = (".h", ".hpp", ".cuh", ".inl", ".hh", ".hxx")
 """files whose functions other files call"""
 _MOST_CALLS = 64
+_ARCHITECTURE = "__CUDA_ARCH__"
 
 
 class CxxServices(CxxAnalysis, Analysis):
@@ -139,6 +144,12 @@ class CxxServices(CxxAnalysis, Analysis):
         """Whether the file has a macro or a function of that name: a shim for a builtin that a platform lacks."""
         bare = name.rpartition("::")[2]
         return bare in self._own_names or self.includes.defines(bare)
+
+    @cached_property
+    def assembly(self) -> list[Assembly]:
+        """The `asm` statements of the file, macros of the tree's headers resolved in their guards."""
+        resolve = self.includes.resolve
+        return [msgspec.structs.replace(one, guards=tuple(map(resolve, one.guards))) for one in statements(self)]
 
     def warp_operations(self, function: Node) -> list[Node]:
         """What a function does whose result depends on how many lanes a warp really has."""
@@ -269,6 +280,19 @@ def _is_stored_to(services: CxxServices, node: Node) -> bool:
     return parent is not None and parent.type == "assignment_expression" and parent["left"] == node
 
 
+def _is_for_every_architecture(services: CxxServices, branch: Node) -> bool:
+    """Whether an `#if` holds wherever `__CUDA_ARCH__` is defined, whatever part it stands for, and nowhere else."""
+    if len(branch.children) < 2:
+        return False
+    inside = services.preprocessor.guards_at(branch.children[1].start)
+    outside = services.preprocessor.guards_at(branch.start)
+    own = inside[len(outside) :]
+    if len(own) != 1 or names(own[0].condition) != {_ARCHITECTURE}:
+        return False
+    built = (is_live(own, Environment({_ARCHITECTURE: number * 10})) for number in PARTS)
+    return all(one is True for one in built) and is_live(own, Environment({}, frozenset([_ARCHITECTURE]))) is False
+
+
 ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
@@ -286,5 +310,6 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "by-architecture": lambda services, node: asks_for_architecture(services.guards(node)),
     "by-wave-width": lambda services, node: asks_for_wave_width(services.guards(node)),
     "by-device-pass": lambda services, node: differs_between_passes(services.guards(node)),
+    "for-every-architecture": _is_for_every_architecture,
 }
 """roles of values and functions beside those that follow the dataflow"""
