@@ -159,6 +159,7 @@ class Source:
         """UTF-8, whatever the file's own encoding was; line ends as they are"""
         self.language = language
         """python | cuda | cmake | ...: see `source/language.py`"""
+        self._mentioned: dict[str, bool] = {}
 
     @cached_property
     def tree(self) -> tree_sitter.Tree:
@@ -166,6 +167,12 @@ class Source:
         from portlint.source.grammar import parse
 
         return parse(self.text, self.language)
+
+    def mentions(self, word: str) -> bool:
+        """Whether the text has a word at all; a cheap question before a dear one."""
+        if word not in self._mentioned:
+            self._mentioned[word] = word.encode() in self.text
+        return self._mentioned[word]
 
     @property
     def root(self) -> Node:

@@ -49,7 +49,8 @@ def used(word: Node) -> Hits:
     row = cuda_name(name)
     if row is None or OF_OTHER_RULES.search(name) or not _is_a_use(word):
         return
-    if word.source.defines(name) or word.declaration is not None:
+    settled = row.hip and not row.removed  # in every toolkit, and only counted
+    if not settled and (word.source.defines(name) or word.declaration is not None):
         return
     if row.torch and word.role("torch-extension"):
         return

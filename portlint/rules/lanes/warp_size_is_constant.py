@@ -42,7 +42,7 @@ def constant_variable(size: Node) -> Hits:
 
 def _uses(size: Node) -> Hits:
     """Every `warpSize` that an expression reaches, in the expression itself or in the macros that it names."""
-    if size.source.defines("warpSize"):
+    if not size.source.mentions("warpSize") or size.source.defines("warpSize"):
         return
     names = list(size.walk("identifier", "type_identifier"))  # a template argument may be taken for a type
     yield from (Hit(name) for name in names if name.text == "warpSize" and name.declaration is None)
