@@ -35,6 +35,8 @@ _DEPTH = 8
 _HEADERS = (".h", ".hpp", ".cuh", ".inl", ".hh", ".hxx")
 """files whose functions other files call"""
 _MOST_CALLS = 64
+_MOST_NAMES = 200
+_THREAD = frozenset(("threadIdx", "hipThreadIdx_x", "hipThreadIdx_y", "hipThreadIdx_z", "thread_rank"))
 _ARCHITECTURE = "__CUDA_ARCH__"
 
 
@@ -274,6 +276,20 @@ def _is_for_every_hip(services: CxxServices, node: Node) -> bool:
     return is_every_hip(guards) and not asks_for_architecture(guards)
 
 
+def _varies_by_thread(services: CxxServices, node: Node) -> bool:
+    """Whether a value depends on which thread of the block computes it, through the variables that it is made of."""
+    waiting, seen = list(node.walk("identifier")), set[tuple[str, int]]()
+    while waiting and len(seen) < _MOST_NAMES:
+        name = waiting.pop()
+        if name.text in _THREAD:
+            return True
+        for definition in services._definitions(name):
+            if definition.value is not None and (name.text, definition.offset) not in seen:
+                seen.add((name.text, definition.offset))
+                waiting += Node(services.source, definition.value).walk("identifier")
+    return False
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -298,6 +314,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
     "torch-extension": _is_torch_extension,
+    "varies-by-thread": _varies_by_thread,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "shuffle": lambda services, node: services.warps.is_shuffle(node),
