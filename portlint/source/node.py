@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from portlint.condition import UNKNOWN, Environment, Guard, evaluate, names
 
 if TYPE_CHECKING:
@@ -164,6 +166,11 @@ class Node:
     def holds(self) -> Guard:
         """Of a test: the guard of code that runs where it is true."""
         return Guard(self.source.analysis.condition(self), True, " ".join(self.text.split()), self.line)
+
+    @property
+    def fails(self) -> Guard:
+        """Of a test: the guard of code that runs where it is not true."""
+        return msgspec.structs.replace(self.holds, expected=False)
 
     def may_hold(self, answers: Mapping[str, Value]) -> bool:
         """Of a test: whether it can be true where queries are answered so."""
