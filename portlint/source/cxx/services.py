@@ -11,6 +11,7 @@ from portlint.source.cxx import CxxAnalysis
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition
 from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
+from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
@@ -44,6 +45,11 @@ class CxxServices(CxxAnalysis, Analysis):
     def storage(self) -> Storage:
         """Widths and sizes."""
         return Storage(self)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Kernels as values."""
+        return Kernels(self)
 
     @cached_property
     def includes(self) -> Includes:
@@ -220,6 +226,16 @@ def _is_torch_extension(services: CxxServices, node: Node) -> bool:
     return setup is not None and builds_with_torch(setup)
 
 
+def _is_of_the_toolkit(services: CxxServices, call: Node) -> bool:
+    """Whether a call means the toolkit's function: the tree at most renames it, `#define cudaFree hipFree`."""
+    name = services.name(call).rpartition("::")[2]
+    if not services.defines(name):
+        return True
+    directives = (services.preprocessor, *(header.preprocessor for header in services.includes.headers))
+    macros = [macro for one in directives for macro in one.macros.get(name, ())]
+    return bool(macros) and all(macro.parameters is None for macro in macros)
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -230,6 +246,8 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
+    "of-the-toolkit": _is_of_the_toolkit,
+    "kernel-value": lambda services, node: services.kernels.is_kernel_value(node),
     "torch-extension": _is_torch_extension,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
