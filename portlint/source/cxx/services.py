@@ -236,6 +236,18 @@ def _is_of_the_toolkit(services: CxxServices, call: Node) -> bool:
     return bool(macros) and all(macro.parameters is None for macro in macros)
 
 
+def _runs_on_the_device_only(services: CxxServices, node: Node) -> bool:
+    """Whether the function around a node says that it runs on the device, and not on the host as well."""
+    function = services.function(node)
+    return function is not None and (function.is_kernel or (function.is_device and not function.is_host))
+
+
+def _is_written_for_hip(services: CxxServices, node: Node) -> bool:
+    """Whether the file, or a header that it brings in, includes HIP's headers whatever the platform."""
+    del node
+    return services.source.file.endswith(".hip") or services.includes.brings("hip/")
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -246,6 +258,8 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
+    "device-only": _runs_on_the_device_only,
+    "written-for-hip": _is_written_for_hip,
     "of-the-toolkit": _is_of_the_toolkit,
     "kernel-value": lambda services, node: services.kernels.is_kernel_value(node),
     "torch-extension": _is_torch_extension,
