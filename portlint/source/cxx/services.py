@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from portlint.source import Analysis, nearby
 from portlint.source.cxx import CxxAnalysis
+from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition
 from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
@@ -45,6 +46,11 @@ class CxxServices(CxxAnalysis, Analysis):
     def storage(self) -> Storage:
         """Widths and sizes."""
         return Storage(self)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """How many threads blocks have."""
+        return Blocks(self)
 
     @cached_property
     def kernels(self) -> Kernels:
@@ -116,6 +122,15 @@ class CxxServices(CxxAnalysis, Analysis):
         """The dynamic shared memory that a kernel launch asks for."""
         launch = self.launch(call)
         return launch.shared if launch is not None else None
+
+    def launched_block(self, call: Node) -> Node | None:
+        """The size of the blocks of a kernel launch."""
+        launch = self.launch(call)
+        return launch.block if launch is not None else None
+
+    def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:
+        """The threads that a block size comes to, each number with the guards that it needs."""
+        return self.blocks.sizes(block)
 
     def extent(self, array: Node) -> int | None:
         """The number of elements in the first dimension of a declared array."""
