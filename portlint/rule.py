@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Name, Op, any_way, names
+from portlint.condition import Guard, Name, Op, any_way, names, words_of
 from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
@@ -33,6 +33,7 @@ __all__ = [
     "any_of",
     "architectures",
     "asked_by",
+    "asks_for_platform",
     "at_most",
     "cuda_name",
     "has",
@@ -98,6 +99,11 @@ def on_platform(word: str) -> Guard:
 def asked_by(guards: Sequence[Guard]) -> frozenset[str]:
     """Every macro and query that guards ask for."""
     return frozenset().union(*(names(guard.condition) for guard in guards))
+
+
+def asks_for_platform(guards: Sequence[Guard], *words: str) -> bool:
+    """Whether guards ask for a macro or a query that has one of these words in its name: the code is chosen by that."""
+    return any(not set(words).isdisjoint(words_of(name)) for name in asked_by(guards))
 
 
 def one_runs(places: Sequence[Node]) -> Guard:

@@ -97,6 +97,16 @@ class Analysis:
         del call
         return None
 
+    def launched_block(self, call: Node) -> Node | None:
+        """The size of the blocks of a kernel launch."""
+        del call
+        return None
+
+    def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:
+        """The threads that a block size comes to, each number with the guards that it needs."""
+        del block
+        return []
+
     def extent(self, array: Node) -> int | None:
         """The number of elements in the first dimension of a declared array."""
         del array

@@ -229,6 +229,16 @@ class Node:
         """Of a kernel launch: the dynamic shared memory that it asks for."""
         return self.source.analysis.launched_bytes(self)
 
+    @property
+    def launched_block(self) -> Node | None:
+        """Of a kernel launch: the size of its blocks."""
+        return self.source.analysis.launched_block(self)
+
+    @property
+    def block_sizes(self) -> list[tuple[int, tuple[Guard, ...]]]:
+        """Of a block size: the threads that it comes to, each number with the guards that it needs."""
+        return self.source.analysis.block_sizes(self)
+
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     @property

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from portlint.source.cxx.scopes import Scope, Scopes
 
 _LONGEST_HEAD = 1000
-_KERNEL = re.compile(rb"\b(?:__global__|(?:[A-Z0-9_]*_)?GLOBAL(?:_FUNCTION)?)\b")
+KERNEL = re.compile(rb"\b(?:__global__|(?:[A-Z0-9_]*_)?GLOBAL(?:_FUNCTION)?)\b")
+"""the words that make a function a kernel"""
 _DEVICE = re.compile(rb"\b(?:__device__|(?:[A-Z0-9_]*_)?(?:DEVICE|DEV|HOSTDEVICE)(?:_[A-Z_]*)?)\b")
 _HOST = re.compile(rb"\b(?:__host__|(?:[A-Z0-9_]*_)?(?:HOST|HOSTDEVICE)(?:_[A-Z_]*)?)\b")
 _WORD = re.compile(rb"\b[A-Za-z_]\w*\b")
@@ -148,7 +149,7 @@ class Functions:
             for name in set(_WORD.findall(head)):
                 for macro in self._macros.get(name.decode(), ()):
                     head += b" " + macro.body.encode()
-            kernel = bool(_KERNEL.search(head))
+            kernel = bool(KERNEL.search(head))
             device = kernel or bool(_DEVICE.search(head))
             self._where[function.start_byte] = Where(kernel, device, not device or bool(_HOST.search(head)))
         return self._where[function.start_byte]

@@ -60,6 +60,8 @@ class Includes:
     def __init__(self, file: str, text: bytes, preprocessor: Preprocessor) -> None:
         self.headers = headers_of(file, text, preprocessor)
         self.file = file
+        self._text = text
+        self._preprocessor = preprocessor
         self._resolved: dict[Expression, Expression] = {}
 
     def defines(self, name: str) -> bool:
@@ -69,6 +71,14 @@ class Includes:
     @cached_property
     def _names(self) -> frozenset[str]:
         return frozenset().union(*(header.names for header in (*self.headers, *self._beside)))
+
+    def brings(self, folder: str) -> bool:
+        """Whether a header of a folder, such as `hip/`, is included without a condition, here or by a header."""
+        wanted = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*[<"]' + re.escape(folder.encode()), re.MULTILINE)
+        own = [(self._text, self._preprocessor)]
+        read = (_read(header.path) for header in self.headers if not header.guards)
+        texts = own + [(parts[0], parts[1]) for parts in read if parts is not None]
+        return any(not one.guards_at(match.start()) for text, one in texts for match in wanted.finditer(text))
 
     @cached_property
     def _beside(self) -> list[Header]:

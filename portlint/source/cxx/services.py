@@ -13,9 +13,11 @@ from portlint.source import Analysis, nearby
 from portlint.source.architectures import PARTS
 from portlint.source.cxx import CxxAnalysis
 from portlint.source.cxx.assembly import Assembly, statements
+from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition
 from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
+from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
@@ -57,6 +59,16 @@ class CxxServices(CxxAnalysis, Analysis):
     def storage(self) -> Storage:
         """Widths and sizes."""
         return Storage(self)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """How many threads blocks have."""
+        return Blocks(self)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Kernels as values."""
+        return Kernels(self)
 
     @cached_property
     def includes(self) -> Includes:
@@ -161,6 +173,15 @@ class CxxServices(CxxAnalysis, Analysis):
         """The dynamic shared memory that a kernel launch asks for."""
         launch = self.launch(call)
         return launch.shared if launch is not None else None
+
+    def launched_block(self, call: Node) -> Node | None:
+        """The size of the blocks of a kernel launch."""
+        launch = self.launch(call)
+        return launch.block if launch is not None else None
+
+    def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:
+        """The threads that a block size comes to, each number with the guards that it needs."""
+        return self.blocks.sizes(block)
 
     def extent(self, array: Node) -> int | None:
         """The number of elements in the first dimension of a declared array."""
@@ -290,6 +311,28 @@ def _varies_by_thread(services: CxxServices, node: Node) -> bool:
     return False
 
 
+def _is_of_the_toolkit(services: CxxServices, call: Node) -> bool:
+    """Whether a call means the toolkit's function: the tree at most renames it, `#define cudaFree hipFree`."""
+    name = services.name(call).rpartition("::")[2]
+    if not services.defines(name):
+        return True
+    directives = (services.preprocessor, *(header.preprocessor for header in services.includes.headers))
+    macros = [macro for one in directives for macro in one.macros.get(name, ())]
+    return bool(macros) and all(macro.parameters is None for macro in macros)
+
+
+def _runs_on_the_device_only(services: CxxServices, node: Node) -> bool:
+    """Whether the function around a node says that it runs on the device, and not on the host as well."""
+    function = services.function(node)
+    return function is not None and (function.is_kernel or (function.is_device and not function.is_host))
+
+
+def _is_written_for_hip(services: CxxServices, node: Node) -> bool:
+    """Whether the file, or a header that it brings in, includes HIP's headers whatever the platform."""
+    del node
+    return services.source.file.endswith(".hip") or services.includes.brings("hip/")
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -313,6 +356,10 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
+    "device-only": _runs_on_the_device_only,
+    "written-for-hip": _is_written_for_hip,
+    "of-the-toolkit": _is_of_the_toolkit,
+    "kernel-value": lambda services, node: services.kernels.is_kernel_value(node),
     "torch-extension": _is_torch_extension,
     "varies-by-thread": _varies_by_thread,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),

@@ -1,0 +1,94 @@
+"""How many threads a block has, where that is written in the file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from portlint.source.node import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    from portlint.condition import Guard
+    from portlint.source.cxx.definitions import Definition
+    from portlint.source.cxx.services import CxxServices
+
+    Sizes: TypeAlias = "list[tuple[int, tuple[Guard, ...]]]"
+
+_MOST_SIZES = 16
+_DEPTH = 4
+
+
+class Blocks:
+    """The sizes of the blocks that one file launches."""
+
+    def __init__(self, analysis: CxxServices) -> None:
+        self.analysis = analysis
+
+    def sizes(self, block: Node, depth: int = _DEPTH) -> Sizes:
+        """The threads that a block size comes to: a number, a `dim3`, or a variable that keeps either.
+
+        Each number comes with the guards that it needs beside the node's own; none where some part is not known.
+        """
+        match block.type:
+            case "call_expression" if block.name == "dim3":
+                return self._product(block.arguments)
+            case "compound_literal_expression" if block["type"].text == "dim3":
+                return self._product(block["value"].children)
+            case "initializer_list" | "argument_list":
+                return self._product(block.children)
+            case "identifier" if depth and (written := self._dimensions(block)) is not None:
+                return self._product(written) if isinstance(written, list) else self.sizes(written, depth - 1)
+        return self._numbers(block)
+
+    def _numbers(self, node: Node) -> Sizes:
+        values = self.analysis.values(node)
+        return [(value, guards) for value, guards in values if isinstance(value, int) and not isinstance(value, bool)]
+
+    def _product(self, dimensions: list[Node]) -> Sizes:
+        products: Sizes = [(1, ())] if dimensions else []
+        for dimension in dimensions:
+            sizes = self._numbers(dimension)
+            products = [(a * b, (*held, *more)) for a, held in products for b, more in sizes]
+            if len(products) > _MOST_SIZES:
+                return []
+        return products
+
+    def _dimensions(self, name: Node) -> Node | list[Node] | None:
+        """What a `dim3` variable is initialised with, if it keeps that; None for any other variable."""
+        declared = self.analysis.definitions.declared(name.text, name.start)
+        if len(declared) == 1 and declared[0].value is not None and self._is_dim3(declared[0]):
+            return Node(self.analysis.source, declared[0].value) if not self._changes(name) else None
+        vexing = list(self._taken_for_functions(name)) if not declared else []
+        return vexing[0] if len(vexing) == 1 and not self._changes(name) else None
+
+    def _is_dim3(self, definition: Definition) -> bool:
+        kind = Node(self.analysis.source, definition.node).get("type")
+        if kind is None or definition.value is None or definition.kind != "variable":
+            return False
+        made = (
+            definition.value.type == "call_expression" and Node(self.analysis.source, definition.value).name == "dim3"
+        )
+        return kind.text == "dim3" or (kind.type == "placeholder_type_specifier" and made)
+
+    def _taken_for_functions(self, name: Node) -> Iterator[list[Node]]:
+        """The arguments of `dim3 block(kWidth, kHeight);`, which the grammar takes for a function's declaration."""
+        function = name.function
+        for declaration in function.walk("declaration") if function is not None else ():
+            declarator = declaration.get("declarator")
+            if declarator is None or declarator.type != "function_declarator" or declaration.start > name.start:
+                continue
+            kind, declared = declaration.get("type"), declarator.get("declarator")
+            if kind is not None and kind.text == "dim3" and declared is not None and declared.text == name.text:
+                yield [one["type"] for one in declarator["parameters"].children if one.get("type")]
+
+    def _changes(self, name: Node) -> bool:
+        """Whether something may change a variable after its definition."""
+        if self.analysis.definitions.assigned(name.text, name.start):
+            return True
+        function = name.function
+        variable = re.escape(name.text)
+        change = rf"\b{variable}\s*\.\s*[xyz]\s*[-+*/|&]?=(?!=)|(?<!&)&\s*{variable}\b"
+        return function is not None and bool(re.search(change, function.text))
