@@ -26,6 +26,7 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]{1,200})"', re.MULTI
 _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
 _TYPE = re.compile(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
+    rb"|\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*[={]"
 )
 _FUNCTION = re.compile(
     rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
@@ -225,7 +226,7 @@ def builds_with_torch(setup: str) -> bool:
 
 
 def types_of(masked: bytes) -> frozenset[str]:
-    """The names that code defines as types: structures, enumerations and aliases."""
+    """The names that code defines as types or namespaces, aliases of either included."""
     return frozenset(name.decode() for groups in _TYPE.findall(masked) for name in groups if name)
 
 
