@@ -40,7 +40,7 @@ _MOST_HEADERS = 60
 _USERS_UP = 3
 """folders in which the users of a header are looked for: its own and those above it"""
 _LARGEST_HEADER = 1 << 20
-_ROOTS = ("", "include", "csrc", "src")
+INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
 
 
@@ -232,4 +232,4 @@ def types_of(masked: bytes) -> frozenset[str]:
 
 def _resolve(includer: str, name: str) -> str | None:
     """The file that a quoted include means: next to the including file, or below a root above it."""
-    return None if os.path.isabs(name) else nearby.find(includer, name, _ROOTS)
+    return None if os.path.isabs(name) else nearby.find(includer, name, INCLUDE_ROOTS)

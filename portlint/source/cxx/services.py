@@ -10,7 +10,7 @@ from portlint.source import Analysis, nearby
 from portlint.source.cxx import CxxAnalysis
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition
-from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
+from portlint.source.cxx.includes import INCLUDE_ROOTS, Includes, builds_with_torch, constants_of, types_of
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
@@ -220,6 +220,14 @@ def _is_torch_extension(services: CxxServices, node: Node) -> bool:
     return setup is not None and builds_with_torch(setup)
 
 
+def _is_of_the_tree(services: CxxServices, path: Node) -> bool:
+    """Whether the tree holds the header that an include names, or the library's main one: it is what is being ported."""
+    header = path.text[1:-1]
+    library, _, rest = header.partition("/")
+    names = (header, f"{library}/{library}.h") if rest else (header,)
+    return any(nearby.find(services.source.file, name, INCLUDE_ROOTS) is not None for name in names)
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -231,6 +239,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
     "torch-extension": _is_torch_extension,
+    "header-of-the-tree": _is_of_the_tree,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "shuffle": lambda services, node: services.warps.is_shuffle(node),
