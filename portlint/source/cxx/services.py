@@ -221,7 +221,7 @@ def _is_torch_extension(services: CxxServices, node: Node) -> bool:
 
 
 def _is_of_the_tree(services: CxxServices, path: Node) -> bool:
-    """Whether the tree holds the header that an include names, or the library's main one: it is what is being ported."""
+    """Whether the tree holds the header that an include names, or its library's main one: it is being ported."""
     header = path.text[1:-1]
     library, _, rest = header.partition("/")
     names = (header, f"{library}/{library}.h") if rest else (header,)

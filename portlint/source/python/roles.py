@@ -7,7 +7,8 @@ when the module is imported), "step-loop" (a loop that trains or decodes), "occa
 only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
-looked for before), "guarded-call" (a failed call or attribute is caught).
+looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
+OSError), "guarded-call" (a failed call or attribute is caught).
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ _PACKAGE_ROOTS = ("", "src", "python")
 _FEW = 16
 """rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
-_OF_IMPORTS = frozenset((*_ALL, "ImportError", "ModuleNotFoundError"))
+_IMPORT_ERRORS = frozenset(("ImportError", "ModuleNotFoundError"))
+_OF_IMPORTS = _IMPORT_ERRORS.union(_ALL)
+_OS_ERRORS = frozenset((*_ALL, "OSError", "EnvironmentError", "IOError"))
 _OF_CALLS = frozenset((*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError"))
 """what is raised without the device: by torch.cuda RuntimeError or AssertionError, by None and modules the others"""
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
@@ -85,6 +88,8 @@ class Roles:
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
+            case "only-import-error":
+                return self._is_caught(node, _IMPORT_ERRORS) and not self._is_caught(node, _OS_ERRORS)
             case "own-package":
                 return _is_of_the_tree(node)
             case "repeated-import":
