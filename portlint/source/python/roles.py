@@ -8,7 +8,8 @@ only), "only-element" (of a list that is written out, or in none), "loaded" (by 
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
 looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
-OSError), "guarded-call" (a failed call or attribute is caught).
+OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is
+caught here, or by all callers of the function).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ _ALL = ("Exception", "BaseException")
 _IMPORT_ERRORS = frozenset(("ImportError", "ModuleNotFoundError"))
 _OF_IMPORTS = _IMPORT_ERRORS.union(_ALL)
 _OS_ERRORS = frozenset((*_ALL, "OSError", "EnvironmentError", "IOError"))
+_OF_COMMANDS = _OS_ERRORS | {"FileNotFoundError"}
 _OF_CALLS = frozenset((*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError"))
 """what is raised without the device: by torch.cuda RuntimeError or AssertionError, by None and modules the others"""
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
@@ -100,6 +102,8 @@ class Roles:
                 return self._is_loaded(node)
             case "default-not-used":
                 return self._is_default_not_used(node)
+            case "guarded-command":
+                return self._is_command_caught(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
         raise ValueError(f"no such role in Python: {role}")
@@ -203,6 +207,14 @@ class Roles:
                 return True
             child = parent
         return False
+
+    def _is_command_caught(self, call: Node) -> bool:
+        """Whether a missing program is caught here, or wherever the file calls the function around it."""
+        if self._is_caught(call, _OF_COMMANDS):
+            return True
+        function = self.scopes.function(call)
+        callers = self.scopes.callers(function) if function is not None else []
+        return bool(callers) and all(self._is_caught(one, _OF_COMMANDS) for one in callers)
 
     def _is_in_step_loop(self, node: Node) -> bool:
         """Whether a loop around a node trains or decodes: it takes steps, more than a few, and does not wait anyway.
