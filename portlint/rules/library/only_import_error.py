@@ -13,11 +13,13 @@ https://github.com/NVIDIA/TransformerEngine/issues/2040
 
 from __future__ import annotations
 
+import re
+
 from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={},
-    message="'{text}' raises OSError, not ImportError, where its shared library cannot be loaded; {target} has {fact}.",
+    message="'{text}' is all that is caught, and {name} raises OSError where its shared library cannot be loaded; {target} has {fact}.",
     remedy={"*": "Catch both: `except (ImportError, OSError):`."},
 )
 
@@ -34,13 +36,27 @@ def optional_import(statement: Node) -> Hits:
         return
     beside = statement.parent.children if statement.parent is not None else []
     if not any(_fact(one) == fact for one in beside if one.start < statement.start):  # the first is what fails
-        yield Hit(statement, assumes={fact: "native"})
+        yield Hit(
+            _caught(statement), assumes={fact: "native"}, words={"name": _module(statement)}, guards=statement.guards
+        )
 
 
 def _fact(statement: Node) -> str:
     """The fact about the package that an import statement loads, or "" for any other package and statement."""
     if not statement.type.startswith("import_"):
         return ""
-    module = statement.get("module_name") or statement.children[0]
-    name = (module.get("name") or module).text
+    name = _module(statement)
     return next((fact for package, fact in FACTS.items() if f"{name}.".startswith(f"{package}.")), "")
+
+
+def _module(statement: Node) -> str:
+    """The module that an import statement loads."""
+    module = statement.get("module_name") or statement.children[0]
+    return (module.get("name") or module).text
+
+
+def _caught(statement: Node) -> Node:
+    """What the `except` clause around an import catches; the import itself where there is none."""
+    clauses = (one for around in statement.ancestors("try_statement") for one in around.children)
+    named = (one.children[0] for one in clauses if one.type == "except_clause" and one.children)
+    return next((one for one in named if re.search(r"\b(Import|ModuleNotFound)Error\b", one.text)), statement)

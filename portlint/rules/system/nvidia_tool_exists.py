@@ -53,6 +53,8 @@ def _program(given: Node) -> Node | None:
 
 def _raises(call: Node) -> bool:
     """Whether a call raises where the program is not there."""
-    if call.argument(None, "shell") is None:
+    shell = call.argument(None, "shell")
+    if shell is None or shell.constant is False:
         return True
-    return call.name.endswith(RAISING) or call.argument(None, "check") is not None
+    check = call.argument(None, "check")
+    return call.name.endswith(RAISING) or (check is not None and check.constant is True)
