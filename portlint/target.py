@@ -219,6 +219,8 @@ _OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
 _OF_CUTLASS = re.compile(
     r"(?:CUTE|CUTLASS)_ARCH_\w*?(?:SM(?P<number>\d{2,3})(?P<suffix>[AF]?)|TCGEN(?:05)?|TMEM)\w*_ENABLED"
 )
+_ONLY_NVIDIA = frozenset("nvidia cutlass cuvs optix npp nvjpeg nvshmem cupti amgx nvcuvid".split())
+"""words for NVIDIA and for libraries of NVIDIA's that no other vendor has: `USE_NVIDIA_CUVS`, `WITH_OPTIX`"""
 _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "
     "backend device target compile compiled extension ggml llama lib for the gpu pytorch".split()
@@ -254,6 +256,8 @@ def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
         return bool(platforms & {"nvidia", "rocm"})
     if name.isupper() and len(words) > 2 and words[1] in _NEUTRAL and words[0] not in PLATFORM_WORDS | _NEGATIONS:
         words = words[1:]
+    if set(words) & _ONLY_NVIDIA and set(words) <= _ONLY_NVIDIA | _NEUTRAL and "nvidia" not in platforms:
+        return False
     named = [word for word in words if word in PLATFORM_WORDS]
     if not named or not set(words) - set(named) <= _NEUTRAL or _NEGATIONS & set(words):
         return UNKNOWN

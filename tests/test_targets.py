@@ -286,6 +286,9 @@ def test_a_target_answers_as_its_facts_say(name: str) -> None:
         ("HIP_GRAPH_SUPPORT", {"hip"}, UNKNOWN),
         ("cuda_or_rocm", {"rocm"}, UNKNOWN),
         ("has_flash_attn", {"rocm"}, UNKNOWN),
+        ("USE_NVIDIA_CUVS", {"rocm"}, False),
+        ("WITH_OPTIX", {"cuda", "nvidia"}, UNKNOWN),
+        ("NO_CUTLASS", {"rocm"}, UNKNOWN),
     ],
 )
 def test_names_made_of_a_platform(name: str, platforms: set[str], expected: object) -> None:

@@ -24,7 +24,7 @@ _SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
 _HERE = re.compile(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
 _BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "string"))
 """the files that list sources: name, language, and the node that a path is written as"""
-_DEEPEST = 4
+_DEEPEST = 6
 """how many headers may stand between a header and the source files that bring it in"""
 _LARGEST_LIST = 1 << 19
 _HEADERS = (".h", ".cuh", ".hpp", ".hh", ".inl")

@@ -26,6 +26,7 @@ _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|
 _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
 _TYPE = re.compile(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
+    rb"|\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*[={]"
 )
 _FUNCTION = re.compile(
     rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
@@ -39,7 +40,7 @@ _MOST_HEADERS = 60
 _USERS_UP = 3
 """folders in which the users of a header are looked for: its own and those above it"""
 _LARGEST_HEADER = 1 << 20
-_ROOTS = ("", "include", "csrc", "src")
+INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
 
 
@@ -227,7 +228,7 @@ def builds_with_torch(setup: str) -> bool:
 
 
 def types_of(masked: bytes) -> frozenset[str]:
-    """The names that code defines as types: structures, enumerations and aliases."""
+    """The names that code defines as types or namespaces, aliases of either included."""
     return frozenset(name.decode() for groups in _TYPE.findall(masked) for name in groups if name)
 
 
@@ -235,4 +236,4 @@ def _resolve(includer: str, name: str, *, quoted: bool) -> str | None:
     """The file that an include means: next to the including file; in quotes, below a root above it as well."""
     if os.path.isabs(name):
         return None
-    return nearby.find(includer, name, _ROOTS) if quoted else nearby.find(includer, name, levels=1)
+    return nearby.find(includer, name, INCLUDE_ROOTS) if quoted else nearby.find(includer, name, levels=1)

@@ -16,7 +16,7 @@ from portlint.source.cxx.assembly import Assembly, statements
 from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition
-from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
+from portlint.source.cxx.includes import INCLUDE_ROOTS, Includes, builds_with_torch, constants_of, types_of
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
@@ -333,6 +333,14 @@ def _is_written_for_hip(services: CxxServices, node: Node) -> bool:
     return services.source.file.endswith(".hip") or services.includes.brings("hip/")
 
 
+def _is_of_the_tree(services: CxxServices, path: Node) -> bool:
+    """Whether the tree holds the header that an include names, or its library's main one: it is being ported."""
+    header = path.text[1:-1]
+    library, _, rest = header.partition("/")
+    names = (header, f"{library}/{library}.h") if rest else (header,)
+    return any(nearby.find(services.source.file, name, INCLUDE_ROOTS) is not None for name in names)
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -362,6 +370,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "kernel-value": lambda services, node: services.kernels.is_kernel_value(node),
     "torch-extension": _is_torch_extension,
     "varies-by-thread": _varies_by_thread,
+    "header-of-the-tree": _is_of_the_tree,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "shuffle": lambda services, node: services.warps.is_shuffle(node),

@@ -7,8 +7,9 @@ when the module is imported), "step-loop" (a loop that trains or decodes), "occa
 only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
-looked for before), "guarded-call" (a failed call or attribute is caught), "every-hip" (in the branch for all of HIP,
-whatever its architecture).
+looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
+OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is
+caught here, or by all callers of the function), "every-hip" (in the branch for all of HIP, whatever its architecture).
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ _PACKAGE_ROOTS = ("", "src", "python")
 _FEW = 16
 """rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
-_OF_IMPORTS = frozenset((*_ALL, "ImportError", "ModuleNotFoundError"))
+_IMPORT_ERRORS = frozenset(("ImportError", "ModuleNotFoundError"))
+_OF_IMPORTS = _IMPORT_ERRORS.union(_ALL)
+_OS_ERRORS = frozenset((*_ALL, "OSError", "EnvironmentError", "IOError"))
+_OF_COMMANDS = _OS_ERRORS | {"FileNotFoundError"}
 _OF_CALLS = frozenset((*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError"))
 """what is raised without the device: by torch.cuda RuntimeError or AssertionError, by None and modules the others"""
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
@@ -87,6 +91,8 @@ class Roles:
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
                 return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
+            case "only-import-error":
+                return self._is_caught(node, _IMPORT_ERRORS) and not self._is_caught(node, _OS_ERRORS)
             case "own-package":
                 return _is_of_the_tree(node)
             case "repeated-import":
@@ -97,6 +103,8 @@ class Roles:
                 return self._is_loaded(node)
             case "default-not-used":
                 return self._is_default_not_used(node)
+            case "guarded-command":
+                return self._is_command_caught(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
             case "every-hip":  # the innermost test decides; what stands around it is there for other reasons
@@ -203,6 +211,14 @@ class Roles:
                 return True
             child = parent
         return False
+
+    def _is_command_caught(self, call: Node) -> bool:
+        """Whether a missing program is caught here, or wherever the file calls the function around it."""
+        if self._is_caught(call, _OF_COMMANDS):
+            return True
+        function = self.scopes.function(call)
+        callers = self.scopes.callers(function) if function is not None else []
+        return bool(callers) and all(self._is_caught(one, _OF_COMMANDS) for one in callers)
 
     def _is_in_step_loop(self, node: Node) -> bool:
         """Whether a loop around a node trains or decodes: it takes steps, more than a few, and does not wait anyway.

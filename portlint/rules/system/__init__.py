@@ -1,0 +1,1 @@
+"""Variables, tools and links of one vendor's systems."""

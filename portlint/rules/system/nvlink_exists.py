@@ -1,0 +1,51 @@
+"""The GPUs of one host are taken to be joined by NVLink.
+
+A bandwidth of NVLink's is zero where boards sit on PCIe, and where another vendor's links join them. Dividing by it fails, or
+gives a plan for links that are not there.
+
+## Exceptions
+Code that tests the quantity first, in an `if`, a conditional expression, an `assert` or with `max(...)`, and quantities that
+are constants of the file are silent.
+
+## References
+https://www.nvidia.com/en-us/data-center/nvlink/
+"""
+
+from __future__ import annotations
+
+import re
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"system.nvlink": "native"},
+    message="'{text}' divides by a quantity of NVLink's; {target} has {fact}.",
+    remedy={
+        "*": "Test the quantity before it is used, and plan with the links that are there: PCIe or the vendor's own.",
+    },
+)
+
+OF_NVLINK = re.compile(r"(^|_)nvl(ink)?s?(_|$)", re.IGNORECASE)
+QUANTITY = re.compile(
+    r"gbps|gb_?s\b|bw|bandwidth|speed|rate|(num|n|count)_nvlinks|nvlinks$|nvlink_count", re.IGNORECASE
+)
+
+
+@rule.python('((binary_operator operator: ["/" "//"] right: (_) @divisor) @division)')
+def divided(division: Node, divisor: Node) -> Hits:
+    named = next((one for one in divisor.walk("identifier") if _is_quantity(one)), None)
+    if named is None or any(True for _ in divisor.walk("call", "boolean_operator", "conditional_expression")):
+        return
+    if named.constant is not None or any(OF_NVLINK.search(_snake(guard.text)) for guard in division.guards):
+        return
+    yield Hit(division)
+
+
+def _is_quantity(name: Node) -> bool:
+    """Whether an identifier is named for a bandwidth or a number of links of NVLink's."""
+    text = _snake(name.text)
+    return OF_NVLINK.search(text) is not None and QUANTITY.search(text) is not None
+
+
+def _snake(text: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|\W", "_", text)
