@@ -107,6 +107,10 @@ class Analysis:
         del block
         return []
 
+    def block_written(self, block: Node) -> Node:
+        """Where a block size is written."""
+        return block
+
     def extent(self, array: Node) -> int | None:
         """The number of elements in the first dimension of a declared array."""
         del array

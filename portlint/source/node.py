@@ -239,6 +239,11 @@ class Node:
         """Of a block size: the threads that it comes to, each number with the guards that it needs."""
         return self.source.analysis.block_sizes(self)
 
+    @property
+    def block_written(self) -> Node:
+        """Of a block size: where it is written, at the variable's definition or in place."""
+        return self.source.analysis.block_written(self)
+
     # ---- calls ------------------------------------------------------------------------------------------------------
 
     @property

@@ -38,4 +38,6 @@ def bounds(threads: Node) -> Hits:
 
 def _judge(block: Node, place: Node) -> Hits:
     for threads, guards in block.block_sizes:
-        yield Hit(block, assumes={"launch.threads_per_block": at_most(threads)}, guards=(*place.guards, *guards))
+        yield Hit(
+            block.block_written, assumes={"launch.threads_per_block": at_most(threads)}, guards=(*place.guards, *guards)
+        )

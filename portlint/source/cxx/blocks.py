@@ -64,6 +64,13 @@ class Blocks:
         vexing = list(self._taken_for_functions(name)) if not declared else []
         return vexing[0] if len(vexing) == 1 and not self._changes(name) else None
 
+    def written(self, block: Node) -> Node:
+        """The dimensions that a variable is given, or the size itself where it is written in place."""
+        found = self._dimensions(block) if block.type == "identifier" else None
+        if isinstance(found, list):
+            found = found[0].parent.parent if found and found[0].parent is not None else None
+        return found or block
+
     def _is_dim3(self, definition: Definition) -> bool:
         kind = Node(self.analysis.source, definition.node).get("type")
         if kind is None or definition.value is None or definition.kind != "variable":

@@ -80,9 +80,12 @@ class CxxServices(CxxAnalysis, Analysis):
 
         In a device function that only this file can call, one of the calls must be live as well.
         """
-        own = tuple(self.includes.resolve(guard) for guard in super().guards(node))
+        return self._around(node, super().guards(node))
+
+    def _around(self, node: Node, own: tuple[Guard, ...]) -> tuple[Guard, ...]:
+        """A node's own guards, macros of headers resolved, with those of its file and of the calls of its function."""
         called = self._guard_of_calls(node)
-        return (*self._file_guards, *([] if called is None else [called]), *own)
+        return (*self._file_guards, *([] if called is None else [called]), *map(self.includes.resolve, own))
 
     @cached_property
     def _file_guards(self) -> tuple[Guard, ...]:
@@ -162,8 +165,7 @@ class CxxServices(CxxAnalysis, Analysis):
     @cached_property
     def assembly(self) -> list[Assembly]:
         """The `asm` statements of the file, macros of the tree's headers resolved in their guards."""
-        resolve = self.includes.resolve
-        return [msgspec.structs.replace(one, guards=tuple(map(resolve, one.guards))) for one in statements(self)]
+        return [msgspec.structs.replace(one, guards=self._around(one.node, one.guards)) for one in statements(self)]
 
     def warp_operations(self, function: Node) -> list[Node]:
         """What a function does whose result depends on how many lanes a warp really has."""
@@ -182,6 +184,10 @@ class CxxServices(CxxAnalysis, Analysis):
     def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:
         """The threads that a block size comes to, each number with the guards that it needs."""
         return self.blocks.sizes(block)
+
+    def block_written(self, block: Node) -> Node:
+        """Where a block size is written: the dimensions of its variable, or the size itself."""
+        return self.blocks.written(block)
 
     def extent(self, array: Node) -> int | None:
         """The number of elements in the first dimension of a declared array."""
