@@ -111,6 +111,11 @@ class Analysis:
         del array
         return None
 
+    def instance_bytes(self, array: Node) -> dict[tuple[Guard, ...], int]:
+        """The most bytes that an array of a template takes in the instances that the file names, by their guards."""
+        del array
+        return {}
+
     def variants(self, node: Node) -> list[str]:
         """The texts that a string may be."""
         value = self.constant(node)

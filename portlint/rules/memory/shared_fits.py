@@ -57,8 +57,14 @@ def configuration(size: Node) -> Hits:
 
 @rule.cuda("(declaration (type_qualifier) declarator: (array_declarator) @array)")
 def static_array(array: Node) -> Hits:
-    if array.role("shared-array") and (needed := array.storage_bytes):
+    if not array.role("shared-array"):
+        return
+    if needed := array.storage_bytes:
         yield Hit(array, assumes={"memory.shared_static_bytes": at_most(needed)})
+        return
+    for guards, most in array.instance_bytes.items():
+        assumes = {"memory.shared_static_bytes": at_most(most)}
+        yield Hit(array, assumes=assumes, guards=(*array.guards, *guards))
 
 
 def _judge(size: Node | None, fact: str) -> Hits:

@@ -140,6 +140,15 @@ class CxxServices(CxxAnalysis, Analysis):
         """The bytes that a declared array takes, where its type and all dimensions are known."""
         return self.storage.bytes_of(array)
 
+    def instance_bytes(self, array: Node) -> dict[tuple[Guard, ...], int]:
+        """The most bytes that an array of a template takes in the instances that the file names, by their guards."""
+        return self.storage.bytes_in_instances(array)
+
+    def values_within(self, node: Node, arguments: dict[str, Node]) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
+        """The values of an expression of a template, with these arguments for its parameters."""
+        raw = {name: one.raw for name, one in arguments.items()}
+        return self.constants.values_within(node.raw, self.preprocessor.guards_at(node.start), raw)
+
     def uses(self, name: Node) -> list[Node]:
         """The uses of a name in the same file, macro bodies included, its definition left out."""
         root = self.source.tree.root_node
