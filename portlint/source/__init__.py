@@ -116,6 +116,10 @@ class Analysis:
         del array
         return {}
 
+    def ladder(self, node: Node) -> list[tuple[Node, tuple[Guard, ...]]]:
+        """What a value comes to by the compute capability, each with the guards that it and its place need."""
+        return [(node, self.guards(node))]
+
     def variants(self, node: Node) -> list[str]:
         """The texts that a string may be."""
         value = self.constant(node)

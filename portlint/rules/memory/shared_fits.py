@@ -4,7 +4,8 @@ A100 lets a block have 163 KiB, H100 227 KiB; consumer NVIDIA parts stop at 99 K
 More than that does not launch, or, for a static array, does not compile.
 
 ## Exceptions
-Sizes that the program computes at run time, such as those bounded by a query of the device, are silent.
+Sizes that the program computes at run time, such as those bounded by a query of the device, are silent. Sizes chosen by
+the compute capability are judged for the capability that the target answers.
 
 ## References
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
@@ -68,5 +69,7 @@ def static_array(array: Node) -> Hits:
 
 
 def _judge(size: Node | None, fact: str) -> Hits:
-    if size is not None and isinstance(size.constant, int) and size.constant > 0:
-        yield Hit(size.origin, assumes={fact: at_most(size.constant)}, guards=(*size.guards, *size.origin.guards))
+    for rung, guards in size.ladder if size is not None else ():
+        needed = rung.constant
+        if isinstance(needed, int) and needed > 0:
+            yield Hit(rung.origin, assumes={fact: at_most(needed)}, guards=(*guards, *rung.origin.guards))

@@ -329,7 +329,7 @@ class Constants:
         inner = Frame(definition.offset, {}, frame.active, frame.level)
         if definition.kind == "enumerator":
             return self._enumerator(definition.node, inner)
-        if definition.kind not in ("variable", "field") or definition.array or not self._is_constant(definition):
+        if definition.kind not in ("variable", "field") or definition.array or not self.keeps(definition):
             return []
         type_name = _type_name(definition.node.child_by_field_name("type"))
         if definition.value is None or (
@@ -340,7 +340,7 @@ class Constants:
         values = self._evaluate(definition.value, inner)
         return self._converted(values, type_name)
 
-    def _is_constant(self, definition: Definition) -> bool:
+    def keeps(self, definition: Definition) -> bool:
         """Whether a variable keeps its initial value: declared so, or a local one that nothing can change."""
         if definition.offset not in self._fixed:
             self._fixed[definition.offset] = self._is_never_changed(definition)
