@@ -121,6 +121,15 @@ class Analysis:
         del array
         return None
 
+    def instance_bytes(self, array: Node) -> dict[tuple[Guard, ...], int]:
+        """The most bytes that an array of a template takes in the instances that the file names, by their guards."""
+        del array
+        return {}
+
+    def ladder(self, node: Node) -> list[tuple[Node, tuple[Guard, ...]]]:
+        """What a value comes to by the compute capability, each with the guards that it and its place need."""
+        return [(node, self.guards(node))]
+
     def variants(self, node: Node) -> list[str]:
         """The texts that a string may be."""
         value = self.constant(node)

@@ -225,6 +225,16 @@ class Node:
         return self.source.analysis.storage_bytes(self)
 
     @property
+    def ladder(self) -> list[tuple[Node, tuple[Guard, ...]]]:
+        """What it comes to by the compute capability, each value with the guards that it and its place need."""
+        return self.source.analysis.ladder(self)
+
+    @property
+    def instance_bytes(self) -> dict[tuple[Guard, ...], int]:
+        """Of an array in a template: the most bytes in the instances that the file names, by their guards."""
+        return self.source.analysis.instance_bytes(self)
+
+    @property
     def launched_bytes(self) -> Node | None:
         """Of a kernel launch: the dynamic shared memory that it asks for."""
         return self.source.analysis.launched_bytes(self)

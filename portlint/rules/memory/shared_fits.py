@@ -4,7 +4,8 @@ A100 lets a block have 163 KiB, H100 227 KiB; consumer NVIDIA parts stop at 99 K
 More than that does not launch, or, for a static array, does not compile.
 
 ## Exceptions
-Sizes that the program computes at run time, such as those bounded by a query of the device, are silent.
+Sizes that the program computes at run time, such as those bounded by a query of the device, are silent. Sizes chosen by
+the compute capability are judged for the capability that the target answers.
 
 ## References
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
@@ -57,10 +58,18 @@ def configuration(size: Node) -> Hits:
 
 @rule.cuda("(declaration (type_qualifier) declarator: (array_declarator) @array)")
 def static_array(array: Node) -> Hits:
-    if array.role("shared-array") and (needed := array.storage_bytes):
+    if not array.role("shared-array"):
+        return
+    if needed := array.storage_bytes:
         yield Hit(array, assumes={"memory.shared_static_bytes": at_most(needed)})
+        return
+    for guards, most in array.instance_bytes.items():
+        assumes = {"memory.shared_static_bytes": at_most(most)}
+        yield Hit(array, assumes=assumes, guards=(*array.guards, *guards))
 
 
 def _judge(size: Node | None, fact: str) -> Hits:
-    if size is not None and isinstance(size.constant, int) and size.constant > 0:
-        yield Hit(size.origin, assumes={fact: at_most(size.constant)}, guards=(*size.guards, *size.origin.guards))
+    for rung, guards in size.ladder if size is not None else ():
+        needed = rung.constant
+        if isinstance(needed, int) and needed > 0:
+            yield Hit(rung.origin, assumes={fact: at_most(needed)}, guards=(*guards, *rung.origin.guards))

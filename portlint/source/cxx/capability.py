@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op, names
+from portlint.condition import UNANSWERABLE, Expression, Guard, Literal, Name, Op, names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from portlint.source.node import Node
 
 _MAJOR = re.compile(r"(.*(\.|->|_))?(major|cc_?major|sm_?major|device_?major)(_?version)?_?", re.IGNORECASE)
@@ -36,6 +38,26 @@ def condition(test: Node) -> Expression:
     """
     own = _amounts_to(test, _DEPTH)
     return Op("and", (own, *_path(test))) if _asks(own) else own
+
+
+def reached(node: Node) -> tuple[Guard, ...]:
+    """What the host's tests of the capability say of where a node is reached, as guards."""
+    return tuple(Guard(one, True, "the compute capability", node.line) for one in _path(node))
+
+
+def rungs(value: Node) -> Iterator[tuple[Node, tuple[Guard, ...]]]:
+    """What an expression comes to on each capability that it asks for, `cc >= 90 ? a : b`; else the expression."""
+    while value.type == "parenthesized_expression" and value.children:
+        value = value.children[0]
+    test = value.get("condition") if value.type == "conditional_expression" else None
+    asked = _amounts_to(test, _DEPTH) if test is not None else UNANSWERABLE
+    if test is None or not _asks(asked):
+        yield value, ()
+        return
+    for branch, expected in (("consequence", True), ("alternative", False)):
+        own = Guard(asked, expected, " ".join(test.text.split()), test.line)
+        for rung, more in rungs(value[branch]):
+            yield rung, (own, *more)
 
 
 def _path(test: Node) -> list[Expression]:

@@ -71,6 +71,19 @@ class Constants:
         self._cache: dict[tuple[str, int], Alternatives] = {}
         self._fixed: dict[int, bool] = {}
         self._steps = 0
+        self._bound: Mapping[str, Alternatives] = {}
+
+    def values_within(
+        self, node: Node, guards: tuple[Guard, ...], arguments: Mapping[str, Node]
+    ) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
+        """The values of an expression of a template, with these arguments for its parameters."""
+        self._steps = 0
+        bound = {name: self._evaluate(one, Frame(one.start_byte)) for name, one in arguments.items()}
+        cache, self._cache, self._bound = self._cache, {}, bound
+        try:
+            return self.values(node, guards)
+        finally:
+            self._cache, self._bound = cache, {}
 
     def values(self, node: Node, guards: tuple[Guard, ...]) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
         """Every value that an expression can have under the given guards, and the further guards that each needs.
@@ -267,6 +280,8 @@ class Constants:
         if any(macro.parameters is not None for macro in macros):
             return []
         found = [(self._macro(macro, frame), macro.start) for macro in macros]
+        if name in self._bound and any(one.kind == "template" for one in self._definitions.declared(name, frame.at)):
+            return self._bound[name]
         if all(self._guards_at(macro.start) for macro in macros):  # otherwise the macro hides any variable
             declared = self._definitions.declared(name, frame.at)
             found += [(self._definition(one, frame), one.offset) for one in declared]
@@ -314,7 +329,7 @@ class Constants:
         inner = Frame(definition.offset, {}, frame.active, frame.level)
         if definition.kind == "enumerator":
             return self._enumerator(definition.node, inner)
-        if definition.kind not in ("variable", "field") or definition.array or not self._is_constant(definition):
+        if definition.kind not in ("variable", "field") or definition.array or not self.keeps(definition):
             return []
         type_name = _type_name(definition.node.child_by_field_name("type"))
         if definition.value is None or (
@@ -325,7 +340,7 @@ class Constants:
         values = self._evaluate(definition.value, inner)
         return self._converted(values, type_name)
 
-    def _is_constant(self, definition: Definition) -> bool:
+    def keeps(self, definition: Definition) -> bool:
         """Whether a variable keeps its initial value: declared so, or a local one that nothing can change."""
         if definition.offset not in self._fixed:
             self._fixed[definition.offset] = self._is_never_changed(definition)

@@ -148,7 +148,8 @@ class Functions:
             head = self._code[self._head_start(function) : body.start_byte if body else function.end_byte]
             for name in set(_WORD.findall(head)):
                 for macro in self._macros.get(name.decode(), ()):
-                    head += b" " + macro.body.encode()
+                    if "{" not in macro.body:  # else it is a definition of its own that stands before this one
+                        head += b" " + macro.body.encode()
             kernel = bool(KERNEL.search(head))
             device = kernel or bool(_DEVICE.search(head))
             self._where[function.start_byte] = Where(kernel, device, not device or bool(_HOST.search(head)))

@@ -15,7 +15,7 @@ from portlint.source.cxx import CxxAnalysis
 from portlint.source.cxx.assembly import Assembly, statements
 from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
-from portlint.source.cxx.capability import condition
+from portlint.source.cxx.capability import condition, reached, rungs
 from portlint.source.cxx.includes import INCLUDE_ROOTS, Includes, builds_with_torch, constants_of, types_of
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
@@ -128,6 +128,38 @@ class CxxServices(CxxAnalysis, Analysis):
         """The condition that a host test of the compute capability amounts to."""
         return condition(node)
 
+    def ladder(self, node: Node) -> list[tuple[Node, tuple[Guard, ...]]]:
+        """What a value comes to by the compute capability, each with the guards that it and its place need."""
+        around = (*self.guards(node), *reached(node))
+        found: list[tuple[Node, tuple[Guard, ...]]] = []
+        for choice in [node] if self.constant(node) is not None else self._kept(node, _DEPTH):
+            for returned in self._returned(choice) or [choice]:
+                places = (*self.guards(returned), *reached(returned))
+                found += [(rung, (*around, *places, *guards)) for rung, guards in rungs(returned)]
+        return found
+
+    def _kept(self, node: Node, depth: int) -> list[Node]:
+        """What a value is written as, through variables that nothing changes."""
+        declared = self._definitions(node)
+        if len(declared) != 1 or declared[0].value is None or not depth or not self.constants.keeps(declared[0]):
+            return [node]
+        return self._kept(Node(self.source, declared[0].value), depth - 1)
+
+    def _returned(self, call: Node) -> list[Node]:
+        """What a function of the file returns, of a call of it."""
+        if call.type != "call_expression":
+            return []
+        functions = self._functions_by_name.get(self.name(call).rpartition("::")[2], [])
+        returns = functions[0].walk("return_statement") if len(functions) == 1 else ()
+        return [one.children[0] for one in returns if one.children]
+
+    @cached_property
+    def _functions_by_name(self) -> dict[str, list[Node]]:
+        found: dict[str, list[Node]] = {}
+        for function in Node(self.source, self.source.tree.root_node).walk("function_definition"):
+            found.setdefault(self.name(function).rpartition("::")[2], []).append(function)
+        return found
+
     def role(self, node: Node, role: str) -> bool:
         """Whether a node has a role: see `ROLES`, and `CxxAnalysis.role` for those that follow the dataflow."""
         ask = ROLES.get(role)
@@ -196,6 +228,15 @@ class CxxServices(CxxAnalysis, Analysis):
     def storage_bytes(self, array: Node) -> int | None:
         """The bytes that a declared array takes, where its type and all dimensions are known."""
         return self.storage.bytes_of(array)
+
+    def instance_bytes(self, array: Node) -> dict[tuple[Guard, ...], int]:
+        """The most bytes that an array of a template takes in the instances that the file names, by their guards."""
+        return self.storage.bytes_in_instances(array)
+
+    def values_within(self, node: Node, arguments: dict[str, Node]) -> tuple[tuple[Value, tuple[Guard, ...]], ...]:
+        """The values of an expression of a template, with these arguments for its parameters."""
+        raw = {name: one.raw for name, one in arguments.items()}
+        return self.constants.values_within(node.raw, self.preprocessor.guards_at(node.start), raw)
 
     def uses(self, name: Node) -> list[Node]:
         """The uses of a name in the same file, macro bodies included, its definition left out."""

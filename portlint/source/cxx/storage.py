@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.source.cxx.numbers import size_of
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
+    from portlint.condition import Guard
     from portlint.source.cxx.services import CxxServices
 
 _INT_32 = re.compile(
@@ -78,20 +80,51 @@ class Storage:
 
     def bytes_of(self, array: Node) -> int | None:
         """The bytes that a declared array takes, where its type and all dimensions are known."""
-        declared = self._declarator(array)
-        declaration = next(declared.ancestors("declaration"), None) if declared is not None else None
-        kind = declaration.get("type") if declaration is not None else None
-        element = size_of(kind.text) if kind is not None else None
-        sizes = _sizes(declared) if declared is not None else []
-        if not sizes or element is None:
+        element, sizes = self._parts_of(array)
+        width = size_of(element)
+        if not sizes or width is None:
             return None
-        total = element
+        total = width
         for size in sizes:
             count = size.constant
             if not isinstance(count, int) or count <= 0:
                 return None
             total *= count
         return total
+
+    def bytes_in_instances(self, array: Node) -> dict[tuple[Guard, ...], int]:
+        """The most bytes that an array of a template takes in the instances that the file names, by their guards."""
+        found: dict[tuple[Guard, ...], int] = {}
+        function = self.analysis.function(array)
+        element, sizes = self._parts_of(array)
+        if function is None or not sizes:
+            return found
+        for use in self._instances.get(function.name.rpartition("::")[2], ()):
+            given = dict(zip(function.template_parameters, use["arguments"].children, strict=False))
+            total = size_of(given[element].text if element in given else element) or 0
+            for size in sizes:
+                values = self.analysis.values_within(size, given)
+                count = values[0][0] if len(values) == 1 else 0
+                total *= count if isinstance(count, int) else 0
+            if total > found.get(use.guards, 0):
+                found[use.guards] = total
+        return found
+
+    @cached_property
+    def _instances(self) -> dict[str, list[Node]]:
+        """The names with template arguments in the file, by their last part."""
+        found: dict[str, list[Node]] = {}
+        for root in self.analysis.roots():
+            for named in Node(self.analysis.source, root).walk("template_function"):
+                found.setdefault(named["name"].text, []).append(named)
+        return found
+
+    def _parts_of(self, array: Node) -> tuple[str, list[Node]]:
+        """The type of an array's elements, as it is written, and its dimensions."""
+        declared = self._declarator(array)
+        declaration = next(declared.ancestors("declaration"), None) if declared is not None else None
+        kind = declaration.get("type") if declaration is not None else None
+        return kind.text if kind is not None else "", _sizes(declared) if declared is not None else []
 
     def _declarator(self, array: Node) -> Node | None:
         if array.type == "array_declarator":
