@@ -14,37 +14,49 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from portlint.condition import Guard, Name, Op, any_way
 from portlint.source import Source
 from portlint.source.node import MissingField, Node
 from portlint.source.python import PythonAnalysis
 
 if TYPE_CHECKING:
-    from portlint.condition import Guard, Value
+    from portlint.condition import Value
     from portlint.source.python.scopes import Binding
 
 _TORCH_HEADERS = ("torch/extension.h", "cuda.h", "cuda_runtime.h")
 
 
+_NO_HOST_PASS = Guard(
+    Op("or", (Op("defined", (Name("__HIP_DEVICE_COMPILE__"),)), Op("not", (Op("defined", (Name("__HIP__"),)),)))),
+    True,
+    "compiled at run time",
+    0,
+)
+"""the guard of what hiprtc reads, which compiles for the device alone"""
+
+
 class _Compiler(msgspec.Struct, frozen=True):
     """A function that compiles CUDA C++ text."""
 
-    position: int | None
-    keyword: str
+    places: tuple[tuple[int | None, str], ...]
+    """the arguments that are compiled: position and keyword"""
     homes: tuple[str, ...]
     """the packages that the function is in; a class of that name from elsewhere is another one"""
     headers: tuple[str, ...] = ()
     """what it includes before the text"""
+    has_host_pass: bool = False
+    """whether it compiles the text for the host, too, as the compilers of whole files do"""
 
 
 _COMPILERS = {
-    "RawKernel": _Compiler(0, "code", ("cupy", "cp", "chainer")),
-    "RawModule": _Compiler(None, "code", ("cupy", "cp", "chainer")),
-    "SourceModule": _Compiler(0, "source", ("pycuda",)),
-    "DynamicSourceModule": _Compiler(0, "source", ("pycuda",)),
-    "load_inline": _Compiler(2, "cuda_sources", ("torch",), _TORCH_HEADERS),
-    "_compile_kernel": _Compiler(0, "kernel_source", ("torch",)),
-    "nvrtcCreateProgram": _Compiler(0, "src", ("cuda", "nvrtc")),
-    "Program": _Compiler(0, "code", ("cuda",)),
+    "RawKernel": _Compiler(((0, "code"),), ("cupy", "cp", "chainer")),
+    "RawModule": _Compiler(((None, "code"),), ("cupy", "cp", "chainer")),
+    "SourceModule": _Compiler(((0, "source"),), ("pycuda",), has_host_pass=True),
+    "DynamicSourceModule": _Compiler(((0, "source"),), ("pycuda",), has_host_pass=True),
+    "load_inline": _Compiler(((1, "cpp_sources"), (2, "cuda_sources")), ("torch",), _TORCH_HEADERS, has_host_pass=True),
+    "_compile_kernel": _Compiler(((0, "kernel_source"),), ("torch",)),
+    "nvrtcCreateProgram": _Compiler(((0, "src"),), ("cuda", "nvrtc")),
+    "Program": _Compiler(((0, "code"),), ("cuda",)),
 }
 """last part of a name -> what is compiled"""
 _UNMISTAKABLE = frozenset(_COMPILERS) - {"Program"}
@@ -93,25 +105,35 @@ def may_hold(text: bytes) -> bool:
 
 def kernels(source: Source) -> tuple[list[Embedded], bool]:
     """The kernel texts of a Python source, and whether there were too many to give all."""
-    found: list[Embedded] = []
+    found: dict[tuple[int, bytes, tuple[str, ...]], list[tuple[Guard, ...]]] = {}
     size = 0
+    cut_off = False
     finder = _Finder(source)
     for call, compiler in finder.calls():
-        code = source.analysis.argument(call, compiler.position, compiler.keyword)
-        if code is None:
-            continue
-        for text in finder.texts(code):
-            embedded = _embedded(source, call, text, compiler)
-            if embedded is None:
+        for text in finder.given(call, compiler):
+            if (made := _text_of(source, text)) is None:
                 continue
-            size += len(embedded.source.text)
-            if len(found) == _MOST_SOURCES or size > _MOST_BYTES:
-                return found, True
-            found.append(embedded)
-    return found, finder.steps > _MOST_STEPS
+            kernel = (*made, compiler.headers)
+            if kernel not in found:
+                size += len(made[1])
+                if len(found) == _MOST_SOURCES or size > _MOST_BYTES:
+                    cut_off = True
+                    break
+            literals = (guard for literal, _ in text for guard in literal.guards)
+            passes = () if compiler.has_host_pass else (_NO_HOST_PASS,)
+            found.setdefault(kernel, []).append(tuple(dict.fromkeys((*call.guards, *literals, *passes))))
+    embedded = [
+        Embedded(
+            Source(source.path, code, "cuda", offset=source.offset + begin, headers=headers),
+            ways[0] if len(set(ways)) == 1 else (any_way(ways, "calls that compile it", 0),),
+        )
+        for (begin, code, headers), ways in found.items()
+    ]
+    return embedded, cut_off or finder.steps > _MOST_STEPS
 
 
-def _embedded(source: Source, call: Node, text: Text, compiler: _Compiler) -> Embedded | None:
+def _text_of(source: Source, text: Text) -> tuple[int, bytes] | None:
+    """Where a kernel's first literal starts, and its code; literals are taken in the order in which they stand."""
     pieces = {node.start: (node, fillings) for node, fillings in text if _content(node) is not None}
     if not pieces:
         return None
@@ -125,11 +147,7 @@ def _embedded(source: Source, call: Node, text: Text, compiler: _Compiler) -> Em
             code[previous.end - begin : node.start - begin] = re.sub(rb"[^\r\n]", b" ", between)
         code[node.start - begin : node.end - begin] = _plain(node, fillings)
         previous = node
-    guards: dict[Guard, None] = dict.fromkeys(call.guards)
-    for node, _ in ordered:
-        guards.update(dict.fromkeys(node.guards))
-    inner = Source(source.path, bytes(code), "cuda", offset=source.offset + begin, headers=compiler.headers)
-    return Embedded(inner, tuple(guards))
+    return begin, bytes(code)
 
 
 def _in_one_expression(first: Node, second: Node) -> bool:
@@ -167,10 +185,10 @@ class _Finder:
             if compiler is not None and _is_at_home(qualified, last, compiler) and not _is_other_language(call):
                 yield call, compiler
 
-    def texts(self, node: Node) -> list[Text]:
-        """The texts that an expression may be, as far as they are written in the file."""
-        unique = {tuple((piece.start, piece.end) for piece, _ in text): text for text in self._texts(node, (), ())}
-        return list(unique.values())[:_MOST_TEXTS]
+    def given(self, call: Node, compiler: _Compiler) -> list[Text]:
+        """The texts that a call may compile, as far as they are written in the file."""
+        code = (call.argument(*place) for place in compiler.places)
+        return [text for node in code if node is not None for text in self._texts(node, (), ())]
 
     def _texts(self, node: Node, fillings: tuple[Filling, ...], path: tuple[int, ...]) -> list[Text]:
         self.steps += 1
