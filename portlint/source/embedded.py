@@ -92,9 +92,17 @@ class Filling(msgspec.Struct, frozen=True):
     """name or number of a hole -> its value"""
 
 
-Piece: TypeAlias = "tuple[Node, tuple[Filling, ...]]"
-"""a string literal and what fills its holes"""
-Text: TypeAlias = "tuple[Piece, ...]"
+class Piece(msgspec.Struct, frozen=True):
+    """A string literal of a text."""
+
+    node: Node
+    fillings: tuple[Filling, ...]
+    """what fills its holes"""
+    via: tuple[Node, ...] = ()
+    """the names and calls through which it was found: their guards are its own"""
+
+
+Text: TypeAlias = tuple[Piece, ...]
 """the literals that a text is made of"""
 
 
@@ -119,7 +127,7 @@ def kernels(source: Source) -> tuple[list[Embedded], bool]:
                 if len(found) == _MOST_SOURCES or size > _MOST_BYTES:
                     cut_off = True
                     break
-            literals = (guard for literal, _ in text for guard in literal.guards)
+            literals = (guard for piece in text for node in (piece.node, *piece.via) for guard in node.guards)
             passes = () if compiler.has_host_pass else (_NO_HOST_PASS,)
             found.setdefault(kernel, []).append(tuple(dict.fromkeys((*call.guards, *literals, *passes))))
     embedded = [
@@ -134,18 +142,19 @@ def kernels(source: Source) -> tuple[list[Embedded], bool]:
 
 def _text_of(source: Source, text: Text) -> tuple[int, bytes] | None:
     """Where a kernel's first literal starts, and its code; literals are taken in the order in which they stand."""
-    pieces = {node.start: (node, fillings) for node, fillings in text if _content(node) is not None}
+    pieces = {one.node.start: one for one in text if _content(one.node) is not None}
     if not pieces:
         return None
     ordered = [pieces[start] for start in sorted(pieces)]
-    begin, end = ordered[0][0].start, ordered[-1][0].end
+    begin, end = ordered[0].node.start, ordered[-1].node.end
     code = bytearray(b" " * (end - begin))
     previous: Node | None = None
-    for node, fillings in ordered:
+    for piece in ordered:
+        node = piece.node
         if previous is not None and not _in_one_expression(previous, node):
             between = source.text[previous.end : node.start]
             code[previous.end - begin : node.start - begin] = re.sub(rb"[^\r\n]", b" ", between)
-        code[node.start - begin : node.end - begin] = _plain(node, fillings)
+        code[node.start - begin : node.end - begin] = _plain(node, piece.fillings)
         previous = node
     return begin, bytes(code)
 
@@ -195,14 +204,17 @@ class _Finder:
         if len(path) > _DEPTH or self.steps > _MOST_STEPS:
             return []
         try:
-            return self._of(node, fillings, path)[:_MOST_TEXTS]
+            texts = self._of(node, fillings, path)[:_MOST_TEXTS]
         except MissingField:
             return []
+        if node.type not in ("identifier", "attribute", "call", "subscript"):
+            return texts
+        return [tuple(msgspec.structs.replace(one, via=(*one.via, node)) for one in text) for text in texts]
 
     def _of(self, node: Node, fillings: tuple[Filling, ...], path: tuple[int, ...]) -> list[Text]:
         match node.type:
             case "string":
-                return [((node, fillings),)]
+                return [(Piece(node, fillings),)]
             case "concatenated_string" | "list" | "tuple":
                 return self._joined(node.children, fillings, path)
             case "parenthesized_expression" if node.children:
