@@ -1,7 +1,7 @@
 """CUDA C++ inside the strings of a Python file: the kernels that CuPy, PyCUDA, PyTorch and NVRTC compile at run time.
 
 The text of such a kernel becomes a `Source` of its own. It is made from the literals as they are written and has
-exactly their length: quotes become blanks, an escape becomes its character after blanks, a hole of a template becomes
+exactly their length: quotes become blanks, an escape becomes its character and blanks, a hole of a template becomes
 an identifier or its value. So an offset in the kernel plus the offset of its first literal is an offset in the file.
 """
 
@@ -415,7 +415,7 @@ def _unescaped(text: bytes, prefix: bytes) -> bytes:
 
 
 def _character(escape: re.Match[bytes]) -> bytes:
-    """The character of an escape after blanks: a backslash at the end of a line stays there."""
+    """The character of an escape and blanks, placed so that a backslash at the end of a line stays there."""
     if escape["char"]:
         char = _CHARS.get(escape["char"], b" ")
     elif escape["joined"]:
@@ -425,7 +425,7 @@ def _character(escape: re.Match[bytes]) -> bytes:
         code = int(digits, 16) if digits else int(escape["octal"], 8)
         printable = 0x20 <= code < 0xD800 or 0xE000 <= code < 0x110000
         char = chr(code).encode() if printable else b" "
-    return char.rjust(len(escape[0]))
+    return char.ljust(len(escape[0])) if char == b"\n" else char.rjust(len(escape[0]))
 
 
 def _fill(text: bytes, filling: Filling) -> bytes:
