@@ -184,7 +184,9 @@ def test_a_directive_that_suppresses_nothing_is_reported_once(tmp_path: Path) ->
 
 def test_a_notebook(tmp_path: Path) -> None:
     lines = ["import cupy\n", 'K = cupy.RawKernel(r"""\n', f"__global__ void k() {{ {MASK} }}\n", '""", "k")\n']
-    cells = [{"cell_type": "code", "source": lines, "metadata": {}, "outputs": [], "execution_count": None}]
+    cells: list[dict[str, object]] = [
+        {"cell_type": "code", "source": lines, "metadata": {}, "outputs": [], "execution_count": None}
+    ]
     text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
     (finding,) = scan(tmp_path, text, "code.ipynb").findings
     assert (finding.cell, finding.cell_line) == (1, 3)

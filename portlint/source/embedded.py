@@ -61,7 +61,7 @@ _COMPILERS = {
 """last part of a name -> what is compiled"""
 _UNMISTAKABLE = frozenset(_COMPILERS) - {"Program"}
 """names that nothing else has: they count where the import is not to be seen, too"""
-_NAMES = tuple(name.encode() for name in _COMPILERS)
+_UNMISTAKABLE_BYTES = tuple(name.encode() for name in sorted(_UNMISTAKABLE))
 _OPERATORS_ON_TEXT = frozenset(
     "replace strip lstrip rstrip encode decode format substitute safe_substitute render expandtabs".split()
 )
@@ -108,7 +108,7 @@ Text: TypeAlias = tuple[Piece, ...]
 
 def may_hold(text: bytes) -> bool:
     """The byte gate: False only if no function that compiles kernels is named in a Python text."""
-    return any(name in text for name in _NAMES)
+    return any(name in text for name in _UNMISTAKABLE_BYTES) or (b"Program" in text and b"cuda.core" in text)
 
 
 def kernels(source: Source) -> tuple[list[Embedded], bool]:
@@ -180,15 +180,12 @@ class _Finder:
 
     def calls(self) -> Iterator[tuple[Node, _Compiler]]:
         """The calls that compile kernels, in source order."""
-        names = {name for name, encoded in zip(_COMPILERS, _NAMES, strict=True) if encoded in self.source.text}
-        local = {alias for alias, full in self.scopes.imports.items() if full.rpartition(".")[2] in names}
-        for call in self.source.root.walk("call"):
-            function = call.get("function")
-            if function is None or function.type not in ("identifier", "attribute"):
-                continue
+        names = {name for name in _COMPILERS if name.encode() in self.source.text}
+        names |= {alias for alias, full in self.scopes.imports.items() if full.rpartition(".")[2] in names}
+        found = (call for name in names for use in self.scopes.uses(name) if (call := _call_of(use)) is not None)
+        for call in sorted(found, key=lambda one: one.start):
+            function = call["function"]
             last = function["attribute"].text if function.type == "attribute" else function.text
-            if last not in names and last not in local:
-                continue
             qualified = call.name
             compiler = _COMPILERS.get((qualified or last).rpartition(".")[2])
             if compiler is not None and _is_at_home(qualified, last, compiler) and not _is_other_language(call):
@@ -337,6 +334,14 @@ class _Finder:
         pairs = [one for one in held.children if one.type == "pair"]
         named = [one for one in pairs if key is None or one["key"].constant == key]
         return self._any([one["value"] for one in named], fillings, (*path, held.start))
+
+
+def _call_of(use: Node) -> Node | None:
+    """The call of a function by that use of its name, `RawKernel(...)` or `cupy.RawKernel(...)`."""
+    called, parent = use, use.parent
+    if parent is not None and parent.type == "attribute" and parent["attribute"] == use:
+        called, parent = parent, parent.parent
+    return parent if parent is not None and parent.type == "call" and parent.get("function") == called else None
 
 
 def _is_at_home(qualified: str, last: str, compiler: _Compiler) -> bool:
