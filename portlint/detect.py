@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from portlint.condition import any_way
 from portlint.rule import Detector, Hit, Rule
 from portlint.source.node import MissingField, Node
 from portlint.source.prescan import Limits
@@ -22,6 +23,7 @@ from portlint.source.prescan import Limits
 if TYPE_CHECKING:
     import tree_sitter
 
+    from portlint.condition import Guard
     from portlint.source import Source
 
 Owned: TypeAlias = tuple[Rule, Detector]
@@ -227,6 +229,29 @@ def detect(
         for match in by_rule[name]:
             hits += [(match.rule, hit) for hit in _look(source, match)]
     return hits, exceeded
+
+
+def under(guards: tuple[Guard, ...], hits: Iterable[tuple[Rule, Hit]]) -> list[tuple[Rule, Hit]]:
+    """The hits in a kernel inside a string, with the guards of the code that compiles it."""
+    return [(rule, msgspec.structs.replace(hit, guards=(*guards, *(hit.guards or ())))) for rule, hit in hits]
+
+
+def merged(hits: Iterable[tuple[Rule, Hit]]) -> list[tuple[Rule, Hit]]:
+    """Hits with one for each place: a text that is part of two kernels is live where one of them is."""
+    same: dict[tuple[object, ...], list[tuple[Rule, Hit]]] = defaultdict(list)
+    for rule, hit in hits:
+        start = hit.node.source.offset + hit.node.start
+        said = (repr(hit.assumes), repr(hit.words), hit.otherwise, hit.node.source.language)
+        same[(rule.name, start, start + hit.node.end - hit.node.start, *said)].append((rule, hit))
+    return [owned[0] if len(owned) == 1 else _any_of(owned) for owned in same.values()]
+
+
+def _any_of(owned: list[tuple[Rule, Hit]]) -> tuple[Rule, Hit]:
+    rule, hit = owned[0]
+    if all(one.guards == hit.guards for _, one in owned):
+        return rule, hit
+    ways = any_way((one.guards or () for _, one in owned), hit.node.text, hit.node.line)
+    return rule, msgspec.structs.replace(hit, guards=(ways,))
 
 
 def _look(source: Source, match: Match) -> Sequence[Hit]:

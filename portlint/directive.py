@@ -40,14 +40,15 @@ class Directive(msgspec.Struct, frozen=True):
 
 
 def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
-    """The directives in a file's comments, and those that cannot be obeyed."""
+    """The directives in the comments of a file or of a kernel inside a string, and those that cannot be obeyed."""
     if b"portlint:" not in source.text:
         return [], []
     directives: list[Directive] = []
     problems: list[Problem] = []
     for start, end in source.comments():
         for match in _DIRECTIVE.finditer(source.text[start:end].decode()):
-            line, _ = lines.position(start + len(source.text[start:end].decode()[: match.start()].encode()))
+            within = len(source.text[start:end].decode()[: match.start()].encode())
+            line, _ = lines.position(source.offset + start + within)
             selectors = _selectors(match["rest"])
             if selectors is None:
                 message = f"'{match['verb']}' names no rule: write '{match['verb']}[pack/name] reason'"
@@ -98,10 +99,10 @@ def _selectors(rest: str) -> tuple[Selector, ...] | None:
 
 def _covered(source: Source, lines: Lines, start: int, end: int, line: int) -> tuple[int, int]:
     """The lines that an `ignore` covers."""
-    before = source.text[lines.starts[line - 1] : start]
+    before = lines.text[lines.starts[line - 1] : source.offset + start]
     if before.strip():
         return line, line
-    following = lines.position(end)[0] + 1
+    following = lines.position(source.offset + end)[0] + 1
     while following < len(lines) and not lines.line(following).strip():
         following += 1
     return following, source.logical_end(following, lines)

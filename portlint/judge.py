@@ -61,7 +61,7 @@ class Judge:
         """What happens and the fact that says so; None where nothing does."""
         if not speaks(target, hit, assumes):
             return None
-        live = lives(guards, target, self.source.language)
+        live = lives(guards, target, hit.node.source.language)
         if live is False:
             return None
         unknown: str = ""
@@ -93,8 +93,9 @@ class Judge:
         name: str,
         fingerprint: str,
     ) -> Finding:
-        line, column = self.lines.position(hit.node.start)
-        end_line, end_column = self.lines.position(hit.node.end)
+        start, end = _place(hit)
+        line, column = self.lines.position(start)
+        end_line, end_column = self.lines.position(end)
         stated = target.state(name)
         return Finding(
             rule=rule.name,
@@ -107,7 +108,7 @@ class Judge:
             end_column=end_column,
             message=rule.message.format(
                 **{
-                    "text": quote(hit.node.text),
+                    "text": quote(self.lines.text[start:end].decode(errors="replace")),
                     "target": target.title,
                     "fact": stated.text,
                     "assumed": _shown(assumes[name]),
@@ -126,10 +127,16 @@ class Judge:
 
     def _fingerprint(self, rule: Rule, hit: Hit) -> str:
         """Stable under moved lines and changed white space: the rule, the code, its line, and a count among equals."""
-        line, _ = self.lines.position(hit.node.start)
+        line, _ = self.lines.position(_place(hit)[0])
         text = "\0".join([rule.name, "".join(hit.node.text.split()), "".join(self.lines.line(line).split())])
         self._seen[text] += 1
         return hashlib.blake2b(f"{text}\0{self._seen[text]}".encode(), digest_size=8).hexdigest()
+
+
+def _place(hit: Hit) -> tuple[int, int]:
+    """The bytes of the file that a hit points at."""
+    offset = hit.node.source.offset
+    return offset + hit.node.start, offset + hit.node.end
 
 
 def is_moot(rule: Rule, target: Target) -> bool:

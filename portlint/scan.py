@@ -9,10 +9,11 @@ import msgspec
 
 from portlint import directive
 from portlint.config import Selector
-from portlint.detect import RuleSet, detect
+from portlint.detect import RuleSet, detect, merged, under
 from portlint.finding import FileResult, Finding, Problem
 from portlint.judge import Judge
-from portlint.source import Source
+from portlint.rule import Hit, Rule
+from portlint.source import Source, embedded
 from portlint.source.decode import NotText, decode, line_starts
 from portlint.source.language import by_content
 from portlint.source.prescan import Limits, refuse, refuse_size
@@ -20,7 +21,9 @@ from portlint.source.text import Lines
 from portlint.target import Target
 
 if TYPE_CHECKING:
+    from portlint.directive import Directive
     from portlint.source.discover import Found
+    from portlint.source.embedded import Embedded
     from portlint.source.notebook import Notebook
 
 Phase = Callable[[str], None]
@@ -80,25 +83,48 @@ class Scan:
             return FileResult(found.path, lines=len(starts))
         if reason := refuse(text, language, self.limits):
             return _given_up(found.path, "skipped", reason)
-        if not self.rules.may_fire(text, language) and b"portlint:" not in text:
+        has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
+        if not has_kernels and not self.rules.may_fire(text, language) and b"portlint:" not in text:
             return FileResult(found.path, lines=len(starts))
         phase("parse")
         source, lines = Source(found.path, text, language, found.file), Lines(text, starts)
         judge = Judge(source, lines)
-        findings, problems = self._findings(source, judge, without, phase)
+        kernels, problems = self._kernels(source, lines) if has_kernels else ([], [])
+        findings, more = self._findings(source, kernels, judge, without, phase)
+        problems += more
         if notebook is not None:
             problems += [_unread(found.path, cell) for cell in notebook.unread_cells]
             findings = [_in_notebook(finding, notebook) for finding in findings]
-        result = self._directed(source, lines, findings, problems)
+        sources = [source, *(one.source for one in kernels)]
+        result = self._directed(sources, lines, findings, problems)
         return msgspec.structs.replace(result, translated=dict(judge.translated))
 
+    def _kernels(self, source: Source, lines: Lines) -> tuple[list[Embedded], list[Problem]]:
+        """The kernels inside the strings of a Python file that are fit to be analysed, and why the others are not."""
+        found, cut_off = embedded.kernels(source)
+        fit: list[Embedded] = []
+        problems: list[Problem] = []
+        for one in found:
+            if (reason := refuse(one.source.text, "cuda", self.limits)) is None:
+                fit.append(one)
+            else:
+                line, _ = lines.position(one.source.offset)
+                problems.append(Problem(source.path, line, "parse", f"the kernel in this string is left out: {reason}"))
+        if cut_off:
+            problems.append(Problem(source.path, 0, "parse", "too many kernels in strings: some are left out"))
+        return fit, problems
+
     def _findings(
-        self, source: Source, judge: Judge, without: frozenset[str], phase: Phase
+        self, source: Source, kernels: list[Embedded], judge: Judge, without: frozenset[str], phase: Phase
     ) -> tuple[list[Finding], list[Problem]]:
         hits, exceeded = detect(source, self.rules, without, phase)
-        hits.sort(key=lambda pair: (pair[1].node.start, pair[1].node.end, pair[0].name))
+        for kernel in kernels:
+            phase("parse")
+            inner, cut_off = detect(kernel.source, self.rules, without, phase)
+            hits += under(kernel.guards, inner)
+            exceeded = exceeded or cut_off
         unique: dict[tuple[object, ...], Finding] = {}
-        for rule, hit in hits:
+        for rule, hit in sorted(merged(hits) if kernels else hits, key=_order):
             phase(rule.name)
             for finding in judge.judge(rule, hit, self.targets):
                 if self._wanted(finding):
@@ -113,18 +139,33 @@ class Scan:
         ignored = [*self.ignore, *self.ignores_of(finding.path)]
         return selected and not any(one.matches(finding.rule, finding.target) for one in ignored)
 
-    def _directed(self, source: Source, lines: Lines, findings: list[Finding], problems: list[Problem]) -> FileResult:
-        directives, refused = directive.read(source, lines)
+    def _directed(
+        self, sources: list[Source], lines: Lines, findings: list[Finding], problems: list[Problem]
+    ) -> FileResult:
+        """The result of a file, given as its own source and the kernels in its strings."""
+        path = sources[0].path
+        directives: dict[Directive, None] = {}
+        refused: dict[Problem, None] = {}
+        for source in sources:  # a text that two kernels share is read twice, and counts once
+            own, unread = directive.read(source, lines)
+            directives.update(dict.fromkeys(own))
+            refused.update(dict.fromkeys(unread))
         targets = frozenset(target.name for target in self.targets)
         rules = frozenset(rule.name for rule in self.rules.rules)
-        kept, suppressed, unused = directive.apply(findings, directives, source.path, targets, rules)
+        kept, suppressed, unused = directive.apply(findings, list(directives), path, targets, rules)
         return FileResult(
-            source.path,
+            path,
             tuple(sorted(kept, key=lambda finding: finding.order)),
-            tuple(sorted(problems + refused + unused)),
+            tuple(sorted([*problems, *refused, *unused])),
             len(lines),
             suppressed,
         )
+
+
+def _order(owned: tuple[Rule, Hit]) -> tuple[int, int, str]:
+    rule, hit = owned
+    start = hit.node.source.offset + hit.node.start
+    return start, start + hit.node.end - hit.node.start, rule.name
 
 
 def _read(path: str) -> bytes:

@@ -173,7 +173,9 @@ class Analysis:
 class Source:
     """One file, or one notebook as one program, or one kernel text inside a string."""
 
-    def __init__(self, path: str, text: bytes, language: str, file: str = "") -> None:
+    def __init__(
+        self, path: str, text: bytes, language: str, file: str = "", *, offset: int = 0, headers: tuple[str, ...] = ()
+    ) -> None:
         self.path = path
         """as reports show it"""
         self.file = file
@@ -183,6 +185,10 @@ class Source:
         self.language = language
         """python | cuda | cmake | ...: see `source/language.py`"""
         self._mentioned: dict[str, bool] = {}
+        self.offset = offset
+        """where the text starts in that of the file, for a kernel inside a string"""
+        self.headers = headers
+        """what the compiler includes before the text"""
 
     @cached_property
     def tree(self) -> tree_sitter.Tree:
@@ -242,9 +248,12 @@ class Source:
         return comments(self.tree)
 
     def logical_end(self, line: int, lines: Lines) -> int:
-        """The last line of the statement that starts on a line; of a compound statement, of its header."""
+        """The last line of the statement that starts on a line; of a compound statement, of its header.
+
+        `lines` are those of the file, also for a kernel inside a string.
+        """
         text = lines.line(line)
-        offset = lines.starts[line - 1] + len(text) - len(text.lstrip())
+        offset = max(0, lines.starts[line - 1] + len(text) - len(text.lstrip()) - self.offset)
         while line < len(lines) and lines.line(line).endswith("\\"):
             line += 1
         raw = self.tree.root_node.descendant_for_byte_range(offset, offset)
@@ -258,4 +267,4 @@ class Source:
             (raw.child_by_field_name(name) for name in ("body", "consequence") if raw.child_by_field_name(name)), None
         )
         end = (body.start_byte - 1) if body is not None else raw.end_byte
-        return max(line, lines.position(max(offset, end))[0])
+        return max(line, lines.position(self.offset + max(offset, end))[0])

@@ -187,6 +187,8 @@ class CxxServices(CxxAnalysis, Analysis):
 
     def imports(self, module: str) -> bool:
         """Whether the file includes a header of that name."""
+        if module in self.source.headers:
+            return True
         return f"<{module}>".encode() in self.source.text or f'"{module}"'.encode() in self.source.text
 
     def defines(self, name: str) -> bool:
@@ -333,6 +335,8 @@ def _keeps_32_bits(services: CxxServices, node: Node) -> bool:
 def _is_torch_extension(services: CxxServices, node: Node) -> bool:
     """Whether PyTorch's hipify translates the file: it includes PyTorch's headers, or a setup.py speaks of torch."""
     del node
+    if "torch/extension.h" in services.source.headers:
+        return True
     if re.search(rb"#\s*include\s*[<\"](torch|ATen|c10)/", services.source.text):
         return True
     setup = nearby.find(services.source.file, "setup.py")
