@@ -1,12 +1,13 @@
-"""Some threads of a block return before a barrier that the others wait at.
+"""Some threads of a warp return before a barrier that the others wait at.
 
 On NVIDIA, from Volta on, `__syncthreads()` waits for the threads that have not returned. HIP says that all threads of the
-block have to reach it: on AMD such kernels hang or fault, depending on which threads return and what the compiler made of
-the branch.
+block have to reach it: on AMD such kernels hung or faulted, depending on which threads returned and what the compiler
+made of the branch. Wavefronts that end as a whole are let off by the hardware, so a test may pass and the next shape hang.
 
 ## Exceptions
 A return that every thread of the block takes or none does, because its condition is made of block indices and kernel
-parameters, is silent. So are returns after the last barrier.
+parameters, is silent. So are conditions that are the same along `threadIdx.x`, returns after the last barrier, and files
+that are written for HIP.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#synchronization-functions
@@ -31,7 +32,9 @@ BARRIERS = ("__syncthreads", "__syncthreads_and", "__syncthreads_or", "__syncthr
 @rule.cuda("(if_statement condition: (condition_clause value: (_) @test) consequence: (_) @body !alternative) @branch")
 def early_return(branch: Node, test: Node, body: Node) -> Hits:
     function = branch.function
-    if function is None or not function.role("kernel") or not _returns(body) or not test.role("varies-by-thread"):
+    if function is None or not function.role("kernel") or not _returns(body) or not test.role("varies-along-x"):
+        return
+    if branch.role("written-for-hip"):
         return
     later = [call for call in function.walk("call_expression") if call.start > branch.end and call.name in BARRIERS]
     if later and not _is_in_loop_or_lambda(branch, function):

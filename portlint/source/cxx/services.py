@@ -38,7 +38,6 @@ _HEADERS = (".h", ".hpp", ".cuh", ".inl", ".hh", ".hxx")
 """files whose functions other files call"""
 _MOST_CALLS = 64
 _MOST_NAMES = 200
-_THREAD = frozenset(("threadIdx", "hipThreadIdx_x", "hipThreadIdx_y", "hipThreadIdx_z", "thread_rank"))
 _ARCHITECTURE = "__CUDA_ARCH__"
 
 
@@ -348,12 +347,13 @@ def _is_for_every_hip(services: CxxServices, node: Node) -> bool:
     return is_every_hip(guards) and not asks_for_architecture(guards)
 
 
-def _varies_by_thread(services: CxxServices, node: Node) -> bool:
-    """Whether a value depends on which thread of the block computes it, through the variables that it is made of."""
+def _varies_along_x(services: CxxServices, node: Node) -> bool:
+    """Whether a value depends on `threadIdx.x`, through the variables that it is made of: lanes of a warp differ."""
     waiting, seen = list(node.walk("identifier")), set[tuple[str, int]]()
     while waiting and len(seen) < _MOST_NAMES:
         name = waiting.pop()
-        if name.text in _THREAD:
+        around = name.parent
+        if name.text == "hipThreadIdx_x" or (around is not None and around.text == "threadIdx.x"):
             return True
         for definition in services._definitions(name):
             if definition.value is not None and (name.text, definition.offset) not in seen:
@@ -420,7 +420,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "of-the-toolkit": _is_of_the_toolkit,
     "kernel-value": lambda services, node: services.kernels.is_kernel_value(node),
     "torch-extension": _is_torch_extension,
-    "varies-by-thread": _varies_by_thread,
+    "varies-along-x": _varies_along_x,
     "header-of-the-tree": _is_of_the_tree,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
