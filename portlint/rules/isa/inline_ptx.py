@@ -5,7 +5,7 @@ sm_90a alone, `tcgen05` never on sm_120, three-input `max` from sm_100 on. Each 
 
 ## Exceptions
 Assembly for the host or for AMD, and PTX behind a test of the platform or the architecture that keeps it from the
-target, is silent.
+target, is silent; between NVIDIA parts also PTX behind a constant that is computed from the architecture.
 
 ## References
 https://docs.nvidia.com/cuda/parallel-thread-execution/
@@ -47,7 +47,7 @@ def _judge(code: Node, text: str, guards: tuple[Guard, ...], language: str) -> H
     rows = {one.row: one for one in reversed(found)}
     yield Hit(code, words={"opcode": found[0].opcode}, assumes={"isa.ptx": "native"}, guards=guards, language=language)
     for row, one in sorted(rows.items()):
-        if row:
+        if row and not (language == "cuda" and code.role("behind-an-architecture")):
             yield Hit(
                 code,
                 words={"opcode": one.opcode},

@@ -38,6 +38,7 @@ _HEADERS = (".h", ".hpp", ".cuh", ".inl", ".hh", ".hxx")
 """files whose functions other files call"""
 _MOST_CALLS = 64
 _MOST_NAMES = 200
+_OF_ARCHITECTURE = re.compile(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
 _ARCHITECTURE = "__CUDA_ARCH__"
 
 
@@ -392,6 +393,13 @@ def _is_of_the_tree(services: CxxServices, path: Node) -> bool:
     return any(nearby.find(services.source.file, name, INCLUDE_ROOTS) is not None for name in names)
 
 
+def _is_behind_an_architecture(services: CxxServices, node: Node) -> bool:
+    """Whether a constant that is computed from the architecture, in a way that cannot be followed, decides about it."""
+    asked = frozenset[str]().union(*(names(guard.condition) for guard in services.guards(node)))
+    found = (one.value for name in asked for one in services.definitions.declared(name, node.start))
+    return any(value is not None and _OF_ARCHITECTURE.search(value.text or b"") for value in found)
+
+
 def _is_stored_to(services: CxxServices, node: Node) -> bool:
     del services
     parent = node.parent
@@ -420,6 +428,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "of-the-toolkit": _is_of_the_toolkit,
     "kernel-value": lambda services, node: services.kernels.is_kernel_value(node),
     "torch-extension": _is_torch_extension,
+    "behind-an-architecture": _is_behind_an_architecture,
     "varies-along-x": _varies_along_x,
     "header-of-the-tree": _is_of_the_tree,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
