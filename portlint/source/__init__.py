@@ -111,6 +111,11 @@ class Analysis:
         """Where a block size is written."""
         return block
 
+    def is_read_elsewhere(self, name: str) -> bool:
+        """Whether another file of the tree may use a name that this one defines."""
+        del name
+        return True
+
     def extent(self, array: Node) -> int | None:
         """The number of elements in the first dimension of a declared array."""
         del array

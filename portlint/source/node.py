@@ -195,6 +195,11 @@ class Node:
         return self.source.analysis.uses(self)
 
     @property
+    def is_read_elsewhere(self) -> bool:
+        """Of a name that a header defines: whether a file that includes the header may use it."""
+        return self.source.analysis.is_read_elsewhere(self.text)
+
+    @property
     def callers(self) -> list[Node]:
         """Of a function definition: the calls by its name in the same file."""
         return self.source.analysis.callers(self)

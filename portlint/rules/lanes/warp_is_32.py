@@ -99,7 +99,7 @@ def _given_width(name: Node, shown: Node, value: Node) -> Hits:
         return  # chosen by the compiler's own macro; a member that nobody reads
     functions = [function for use in name.uses if (function := use.function) is not None]
     operations = [operation for function in functions for operation in function.warp_operations]
-    if not functions:
+    if not functions and name.is_read_elsewhere:
         yield Hit(shown, guards=(*value.guards, DEVICE_PASS))
     elif operations:
         yield Hit(shown, guards=(*value.guards, DEVICE_PASS, one_runs(operations)))

@@ -81,6 +81,20 @@ class Includes:
         texts = own + [(parts[0], parts[1]) for parts in read if parts is not None]
         return any(not one.guards_at(match.start()) for text, one in texts for match in wanted.finditer(text))
 
+    def is_read_elsewhere(self, name: str) -> bool:
+        """Whether a file that includes this one, directly or not, mentions a name; True where there is none to ask."""
+        word = name.encode()
+        seen, waiting = set[str](), users_of(self.file)
+        while waiting and len(seen) < _MOST_HEADERS:
+            user = waiting.pop()
+            parts = _read(user) if user not in seen else None
+            seen.add(user)
+            if parts is not None:
+                if word in parts[0]:
+                    return True
+                waiting += users_of(user)
+        return not seen
+
     @cached_property
     def _beside(self) -> list[Header]:
         """What the files that include this header include as well: a header leans on what its users bring."""

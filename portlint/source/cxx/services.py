@@ -37,7 +37,8 @@ _DEPTH = 8
 _HEADERS = (".h", ".hpp", ".cuh", ".inl", ".hh", ".hxx")
 """files whose functions other files call"""
 _MOST_CALLS = 64
-_MOST_NAMES = 200
+_DEEPEST_TREE = 10
+"""folders between a source file and the setup.py of its project"""
 _OF_ARCHITECTURE = re.compile(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
 _ARCHITECTURE = "__CUDA_ARCH__"
 
@@ -252,6 +253,10 @@ class CxxServices(CxxAnalysis, Analysis):
         name = self.name(function).rpartition("::")[2]
         return self._calls_by_name.get(name, [])
 
+    def is_read_elsewhere(self, name: str) -> bool:
+        """Whether a file that includes this header uses a name; True where nobody is known to include it."""
+        return self.includes.is_read_elsewhere(name)
+
     def macro_of(self, text: Node) -> Macro | None:
         """The macro whose body a text after `#define NAME` is, comments and all; None for any other node."""
         return self._macros_by_body.get(text.start) if text.type == "preproc_arg" else None
@@ -339,28 +344,13 @@ def _is_torch_extension(services: CxxServices, node: Node) -> bool:
         return True
     if re.search(rb"#\s*include\s*[<\"](torch|ATen|c10)/", services.source.text):
         return True
-    setup = nearby.find(services.source.file, "setup.py")
+    setup = nearby.find(services.source.file, "setup.py", levels=_DEEPEST_TREE)
     return setup is not None and builds_with_torch(setup)
 
 
 def _is_for_every_hip(services: CxxServices, node: Node) -> bool:
     guards = services.guards(node)
     return is_every_hip(guards) and not asks_for_architecture(guards)
-
-
-def _varies_along_x(services: CxxServices, node: Node) -> bool:
-    """Whether a value depends on `threadIdx.x`, through the variables that it is made of: lanes of a warp differ."""
-    waiting, seen = list(node.walk("identifier")), set[tuple[str, int]]()
-    while waiting and len(seen) < _MOST_NAMES:
-        name = waiting.pop()
-        around = name.parent
-        if name.text == "hipThreadIdx_x" or (around is not None and around.text == "threadIdx.x"):
-            return True
-        for definition in services._definitions(name):
-            if definition.value is not None and (name.text, definition.offset) not in seen:
-                seen.add((name.text, definition.offset))
-                waiting += Node(services.source, definition.value).walk("identifier")
-    return False
 
 
 def _is_of_the_toolkit(services: CxxServices, call: Node) -> bool:
@@ -429,7 +419,6 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "kernel-value": lambda services, node: services.kernels.is_kernel_value(node),
     "torch-extension": _is_torch_extension,
     "behind-an-architecture": _is_behind_an_architecture,
-    "varies-along-x": _varies_along_x,
     "header-of-the-tree": _is_of_the_tree,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
