@@ -25,6 +25,8 @@ class CudaName(msgspec.Struct, frozen=True):
     """the CUDA toolkit that dropped it, such as "12.0"; "" where it is still there"""
     torch: str
     """what PyTorch's own hipify puts there, where HIPIFY has nothing and HIP has that"""
+    since: str
+    """the ROCm release that brought it, such as "7.0"; "" where all that are in use have it"""
 
     def is_translated(self, toolkit: str) -> bool:
         """Whether HIPIFY translates the name for a toolkit of AMD's."""

@@ -10,8 +10,8 @@ from portlint.tables import cuda_name, cuda_names, is_cuda_name
 def test_every_row_is_whole() -> None:
     text = (files("portlint") / "targets" / "tables" / "cuda_names.tsv").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
-    assert rows[0] == ["name", "hip", "nearest", "removed", "torch"]
-    assert {len(row) for row in rows} == {5}
+    assert rows[0] == ["name", "hip", "nearest", "removed", "torch", "since"]
+    assert {len(row) for row in rows} == {6}
     assert len({row[0] for row in rows}) == len(rows)
     assert len(cuda_names()) == len(rows) - 1
     assert all(row.removed == "" or float(row.removed) for row in cuda_names().values())

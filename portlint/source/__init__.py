@@ -111,6 +111,11 @@ class Analysis:
         """Where a block size is written."""
         return block
 
+    def is_first_use(self, name: Node) -> bool:
+        """Whether a word stands in the code for the first time."""
+        del name
+        return True
+
     def is_read_elsewhere(self, name: str) -> bool:
         """Whether another file of the tree may use a name that this one defines."""
         del name

@@ -195,6 +195,11 @@ class Node:
         return self.source.analysis.uses(self)
 
     @property
+    def is_first_use(self) -> bool:
+        """Of a word: whether the code of the file does not have it before."""
+        return self.source.analysis.is_first_use(self)
+
+    @property
     def is_read_elsewhere(self) -> bool:
         """Of a name that a header defines: whether a file that includes the header may use it."""
         return self.source.analysis.is_read_elsewhere(self.text)

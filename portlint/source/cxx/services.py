@@ -253,6 +253,12 @@ class CxxServices(CxxAnalysis, Analysis):
         name = self.name(function).rpartition("::")[2]
         return self._calls_by_name.get(name, [])
 
+    def is_first_use(self, name: Node) -> bool:
+        """Whether the code of the file does not have the word before."""
+        word = name.text.split()[0].encode()
+        first = re.search(rb"\b" + re.escape(word) + rb"\b", self.masked)
+        return first is not None and first.start() == name.start
+
     def is_read_elsewhere(self, name: str) -> bool:
         """Whether a file that includes this header uses a name; True where nobody is known to include it."""
         return self.includes.is_read_elsewhere(name)
