@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.condition import PLATFORM_WORDS, Environment, is_live, names, words_of
 from portlint.source.cxx.constants import unescape
+from portlint.source.cxx.lexer import blank
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -157,11 +159,35 @@ def _substituted(code: str, bound: Mapping[str, tuple[str, str]]) -> str:
     return "".join([*pieces, code[done:]])
 
 
+def _without_options(analysis: CxxAnalysis, start: int, end: int, outer: tuple[Guard, ...]) -> bytes:
+    """A template without the lines that only an option of the project's, off unless it is given, lets in."""
+    text = analysis.source.text[start:end]
+    if b"#" not in text:
+        return text
+    lines: list[bytes] = []
+    at = start
+    for line in text.splitlines(keepends=True):
+        inner = [guard for guard in analysis.guards_at(at) if guard not in outer]
+        asked = frozenset[str]().union(*(names(guard.condition) for guard in inner))
+        off = bool(asked) and all(_is_option(name) for name in asked) and is_live(inner, _NOTHING_GIVEN) is False
+        lines.append(blank(line) if off else line)
+        at += len(line)
+    return b"".join(lines)
+
+
+def _is_option(name: str) -> bool:
+    """Whether a macro is the project's own, and says nothing about a platform."""
+    return not name.startswith("__") and not PLATFORM_WORDS & set(words_of(name)) and "ARCH" not in name
+
+
+_NOTHING_GIVEN = Environment({}, guess=lambda _: 0)
+
+
 def statements(analysis: CxxAnalysis) -> list[Assembly]:
     """The `asm` statements of a file, in order; one in a macro for each call if only the calls say what it is."""
     found: list[Assembly] = []
     for start, end, at in _templates(analysis.masked):
-        code = analysis.source.text[start:end].decode(errors="replace")
+        code = _without_options(analysis, start, end, analysis.guards_at(at)).decode(errors="replace")
         macro = _around(analysis, start)
         if macro is not None:
             code = _substituted(_CONTINUATION.sub(" ", code), {})

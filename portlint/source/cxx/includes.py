@@ -145,8 +145,12 @@ class Includes:
         return expanded if fits(expanded) else otherwise
 
     def _defining(self, name: str) -> list[Header]:
-        """The headers that define a macro; what compilers and builds define is theirs, whatever a header says."""
-        if name.startswith("__") or name in _OF_THE_BUILD:
+        """The headers that define a macro.
+
+        What compilers and builds define is theirs, whatever a header says, and so is what a name itself says: CUTLASS
+        names its macros for an architecture, and computes them in ways that cannot be followed.
+        """
+        if name.startswith(("__", "CUTLASS_ARCH_MMA_SM", "CUTE_ARCH_")) or name in _OF_THE_BUILD:
             return []
         return [header for header in self.headers if name in header.preprocessor.macros]
 
