@@ -183,7 +183,7 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         architecture = int(one.defined.get("__CUDA_ARCH__", 0)) // 10
 
         def guess(name: str) -> Outcome:
-            if architecture and (test := _OF_CUTLASS.fullmatch(name)):
+            if test := _OF_CUTLASS.fullmatch(name):  # the host pass, 0, has none of them
                 return _is_cutlass_on(test, architecture)
             return self._guess(name)
 
