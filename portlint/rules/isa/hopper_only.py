@@ -13,7 +13,7 @@ from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={},
-    message="'{text}' needs a feature of newer NVIDIA parts; {target} has {fact}.",
+    message="'{text}' needs a feature that only some NVIDIA parts have; {target} has {fact}.",
     remedy={
         "amd": "Keep it behind `#ifndef USE_ROCM`, and launch or copy without it in the AMD branch: a plain launch for clusters and dependent launch, a loop of vector loads into LDS for the tensor memory accelerator, MFMA (CDNA) or WMMA (RDNA) for `wgmma`.",
         "nvidia": "Choose this path by the exact architectures that have the feature, and keep a path for the others.",
