@@ -112,7 +112,7 @@ class Judge:
                     "target": target.title,
                     "fact": stated.text,
                     "assumed": _shown(assumes[name]),
-                    "instead": _instead(assumes[name], target.fact(name)),
+                    "instead": _instead(name, assumes[name], target.fact(name)),
                     **hit.words,
                 }
             ),
@@ -214,10 +214,12 @@ def _is_translated(item: str, fact: Fact) -> bool:
     return row is not None and row.is_translated(fact.value)
 
 
-def _instead(assumed: Assumed, fact: Fact | None) -> str:
+def _instead(name: str, assumed: Assumed, fact: Fact | None) -> str:
     """What a toolkit has instead of a CUDA name that it lacks, as the end of a sentence."""
-    row = cuda_name(assumed.item) if isinstance(assumed, Has) else None
-    return row.instead_in(str(fact.value)) if row is not None and fact is not None else ""
+    if vocabulary()[name].kind != "toolkit" or not isinstance(assumed, Has) or fact is None:
+        return ""
+    row = cuda_name(assumed.item)
+    return row.instead_in(fact.value) if row is not None else ""
 
 
 def remedy(rule: Rule, target: Target) -> str:

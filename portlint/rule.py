@@ -42,6 +42,7 @@ __all__ = [
     "on_platform",
     "one_runs",
     "ptx",
+    "words_of",
 ]
 
 

@@ -27,6 +27,8 @@ class CudaName(msgspec.Struct, frozen=True):
     """what PyTorch's own hipify puts there, where HIPIFY has nothing and HIP has that"""
     since: str
     """the ROCm release that brought it, such as "7.0"; "" where all that are in use have it"""
+    feature: str
+    """the fact about hardware that a rule of its own judges the name by, such as "isa.tma"; mostly """ ""
 
     def is_translated(self, toolkit: str) -> bool:
         """Whether HIPIFY translates the name for a toolkit of AMD's."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portlint.condition import UNKNOWN, Environment, Expression, Guard, Literal, Name, Op, evaluate, is_live, names
-from portlint.target import guess_platform
+from portlint.naming import guess_platform
 
 KNOWN = Environment({"A": 900, "T": True, "N": None, "S": "gfx942"}, frozenset({"GONE"}))
 UNSURE = Name("WHO_KNOWS")

@@ -10,8 +10,8 @@ from portlint.tables import cuda_name, cuda_names, is_cuda_name
 def test_every_row_is_whole() -> None:
     text = (files("portlint") / "targets" / "tables" / "cuda_names.tsv").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
-    assert rows[0] == ["name", "hip", "nearest", "removed", "torch", "since"]
-    assert {len(row) for row in rows} == {6}
+    assert rows[0] == ["name", "hip", "nearest", "removed", "torch", "since", "feature"]
+    assert {len(row) for row in rows} == {7}
     assert len({row[0] for row in rows}) == len(rows)
     assert len(cuda_names()) == len(rows) - 1
     assert all(row.removed == "" or float(row.removed) for row in cuda_names().values())
@@ -60,3 +60,10 @@ def test_what_to_use_instead(name: str, toolkit: str, says: str) -> None:
     row = cuda_name(name)
     assert row is not None
     assert row.instead_in(toolkit) == says
+
+
+def test_names_of_a_feature_are_exactly_those_that_their_rule_judges() -> None:
+    from portlint.rules.isa.hopper_only import FACTS
+
+    stated = {row.name: row.feature for row in cuda_names().values() if row.feature}
+    assert stated == {name: fact for name, fact in FACTS.items() if name in cuda_names()}

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from portlint.cli.target import target as target_command
 from portlint.condition import PLATFORM_WORDS, UNKNOWN, Literal, Name, Op, evaluate
+from portlint.naming import guess_platform
 from portlint.target import (
     Level,
     ProfileError,
     Target,
     aliases,
     check,
-    guess_platform,
     load,
     shipped,
     vocabulary,

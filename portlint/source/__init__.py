@@ -112,7 +112,7 @@ class Analysis:
         return block
 
     def is_first_use(self, name: Node) -> bool:
-        """Whether a word stands in the code for the first time."""
+        """Whether a word stands in the code for the first time under its conditions."""
         del name
         return True
 

@@ -15,6 +15,10 @@ _SUFFIXES = {
     "cmake": "cmake",
     "dockerfile": "dockerfile",
 }
+CXX_HEADERS = (".h", ".hpp", ".hxx", ".hh", ".cuh", ".inl", ".inc")
+"""what other C++ files include"""
+CXX_COMPILED = (".cu", ".hip", ".cpp", ".cc", ".cxx")
+"""what a build compiles by itself"""
 _NAMES = {"CMakeLists.txt": "cmake", "pyproject.toml": "toml", ".gitlab-ci.yml": "yaml"}
 _REQUIREMENTS = re.compile(r"(?:.+[-_.])?(?:requirements|constraints)[^/]*\.txt", re.IGNORECASE)
 _DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:[-_.].*)?(?<!\.dockerignore)", re.IGNORECASE)

@@ -196,7 +196,7 @@ class Node:
 
     @property
     def is_first_use(self) -> bool:
-        """Of a word: whether the code of the file does not have it before."""
+        """Of a word: whether the code of the file does not have it before, live under the same conditions."""
         return self.source.analysis.is_first_use(self)
 
     @property

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from portlint.condition import UNKNOWN, Environment, Guard, is_live, names, words_of
-
-if TYPE_CHECKING:
-    from portlint.condition import Outcome
+from portlint.condition import Environment, Guard, is_live, names
+from portlint.naming import guess_platform
 
 _AMD = frozenset("rocm hip hipcc hcc amd".split())
 _NVIDIA = frozenset("cuda nvidia nvcc cudart".split())
-_NEUTRAL = frozenset(
-    "is use using used has have with enable enabled on build built platform available supported torch current backend"
-    " device target compile compiled for the gpu version".split()
-)
 _OF_ONE_ARCHITECTURE = re.compile(
     r"__(?:gfx|GFX)\w+__|__AMDGCN_WAVEFRONT_SIZE_*|gcn_arch|warp_size|\w*(?:gfx|GFX)\d\w*"
 )
 _OF_THE_DEVICE_PASS = re.compile(r"__(?:gfx|GFX)\w+__|__AMDGCN_WAVEFRONT_SIZE_*|__HIP_DEVICE_COMPILE__")
-
-
-def _guess(mine: frozenset[str], other: frozenset[str], name: str) -> Outcome:
-    words = set(words_of(name.rpartition(".")[2]))
-    named = words & (mine | other)
-    if not named or words - named - _NEUTRAL or (named & mine and named & other):
-        return UNKNOWN
-    return bool(named & mine)
 
 
 _ON_HIP = Environment(
@@ -37,7 +22,7 @@ _ON_HIP = Environment(
         "__HIP_DEVICE_COMPILE__": 1, "__AMDGCN__": 1, "torch.version.hip": "7", "torch.version.cuda": None,
     },
     frozenset(("__CUDACC__", "__NVCC__", "__CUDA_ARCH__", "CUDA_VERSION", "__HIP_PLATFORM_NVIDIA__")),
-    lambda name: _guess(_AMD, _NVIDIA, name),
+    lambda name: guess_platform(name, _AMD),
 )  # fmt: skip
 _ON_CUDA = Environment(
     {
@@ -49,7 +34,7 @@ _ON_CUDA = Environment(
             "__HIP_DEVICE_COMPILE__", "__AMDGCN__",
         )
     ),
-    lambda name: _guess(_NVIDIA, _AMD, name),
+    lambda name: guess_platform(name, _NVIDIA),
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ or to a library without a sibling have none: hipcc stops at them. New CUDA toolk
 a new toolkit.
 
 ## Exceptions
-Names that HIPIFY translates are silent, and so are those that the file or a header of its tree defines, code that another
+Names that HIPIFY translates are silent; those that stand for a feature of the hardware belong to `isa/hopper-only`. So are those that the file or a header of its tree defines, code that another
 platform never sees, and files with a twin for AMD. A removed name behind a test of the toolkit's version is silent for NVIDIA.
 
 ## References
@@ -28,10 +28,6 @@ rule = Rule(
     },
 )
 
-OF_OTHER_RULES = re.compile(
-    r"cuTensorMap|CU_TENSOR_MAP|CUtensorMap|cluster|ClusterDimension|Cluster|CLUSTER|[Pp]rogrammatic|PROGRAMMATIC"
-)
-"""what needs a feature of the hardware; `isa/hopper-only` judges it by that feature"""
 DECLARING = (
     "function_declarator",
     "preproc_def",
@@ -40,14 +36,14 @@ DECLARING = (
     "preproc_defined",
     "preproc_call",
 )
-VERSION = re.compile(r"VERSION|VER_M|CUDART")
+VERSION = re.compile(r"VERSION|VER_M")
 
 
 @rule.cuda_words(is_cuda_name)
 def used(word: Node) -> Hits:
     name = word.text.split()[0]
     row = cuda_name(name)
-    if row is None or OF_OTHER_RULES.search(name) or not _is_a_use(word):
+    if row is None or row.feature or not _is_a_use(word):
         return
     settled = row.hip and not row.removed  # in every toolkit, and only counted
     if not settled and (word.source.defines(name) or word.declaration is not None):

@@ -5,7 +5,7 @@ uses them builds there, and stops on the releases before, which many clusters st
 
 ## Exceptions
 Silent for parts that need that release anyway, where the file or a header of its tree defines the name, and behind a test
-of the HIP or ROCm version. A name is reported once in a file.
+of the HIP or ROCm version. A name is reported where it is first used.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/hip-7-changes.html

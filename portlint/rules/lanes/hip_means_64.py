@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, words_of
 
 rule = Rule(
     assumes={"lanes.width": 64},
@@ -114,7 +114,7 @@ def _is_other(words: list[str]) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+    words = words_of(name)
     return words[1:] if words[:1] == ["k"] else words
 
 

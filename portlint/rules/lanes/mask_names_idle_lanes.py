@@ -40,10 +40,7 @@ def first_32_threads(test: Node, body: Node) -> Hits:
     for call in body.walk("call_expression"):
         for origin in _masks_of_all(call):
             words = {"function": call.name.rpartition("::")[2]}
-            guards = (*call.guards, *origin.guards)
-            yield Hit(test, words=words, guards=guards)
-            if origin != call.arguments[0]:  # a mask with a name is mended where it is defined
-                yield Hit(origin, words=words, guards=guards)
+            yield Hit(test, words=words, guards=(*call.guards, *origin.guards))
             return
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from portlint.condition import Guard, any_way
 from portlint.source import nearby
 from portlint.source.cxx.includes import sources_in, users_of
+from portlint.source.language import CXX_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,6 @@ _BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "stri
 _DEEPEST = 6
 """how many headers may stand between a header and the source files that bring it in"""
 _LARGEST_LIST = 1 << 19
-_HEADERS = (".h", ".cuh", ".hpp", ".hh", ".inl")
 
 
 @cache
@@ -42,7 +42,7 @@ def build_guards(file: str) -> tuple[Guard, ...]:
 def _ways(file: str, depth: int) -> list[tuple[Guard, ...]] | None:
     """The conditions of every place that has the build compile a file; None where there is no such place."""
     named = list(_named(file))
-    if named or not file.endswith(_HEADERS) or not depth:
+    if named or not file.endswith(CXX_HEADERS) or not depth:
         return named or None
     ways: list[tuple[Guard, ...]] = []
     for user in users_of(file) or sources_in(os.path.dirname(file)):

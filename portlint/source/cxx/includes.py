@@ -18,6 +18,7 @@ from portlint.source import nearby
 from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.lexer import mask
 from portlint.source.cxx.preprocessor import Preprocessor
+from portlint.source.language import CXX_COMPILED, CXX_HEADERS
 
 if TYPE_CHECKING:
     from portlint.condition import Expression, Guard
@@ -31,8 +32,6 @@ _TYPE = re.compile(
 _FUNCTION = re.compile(
     rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
 )
-_COMPILED = (".cu", ".hip", ".cpp", ".cc", ".cxx")
-_SOURCES = (*_COMPILED, ".cuh", ".h", ".hpp")
 _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6
 _MOST_HEADERS = 60
@@ -204,7 +203,7 @@ def users_of(header: str) -> list[str]:
 def sources_in(folder: str) -> list[str]:
     """The files of a folder that a build compiles, headers left out."""
     try:
-        return sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(_COMPILED))
+        return sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(CXX_COMPILED))
     except OSError:
         return []
 
@@ -214,7 +213,9 @@ def _users(folder: str) -> dict[str, list[tuple[str, str]]]:
     """For the headers that files of a folder include: base name -> the including file, and the path it includes."""
     users: dict[str, list[tuple[str, str]]] = {}
     try:
-        files = sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(_SOURCES))
+        files = sorted(
+            entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(CXX_COMPILED + CXX_HEADERS)
+        )
     except OSError:
         return users
     for file in files[:_MOST_HEADERS]:

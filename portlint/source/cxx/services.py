@@ -22,6 +22,7 @@ from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
 from portlint.source.cxx.warps import Warps
+from portlint.source.language import CXX_HEADERS
 from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, asks_for_wave_width, differs_between_passes, is_every_hip
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from portlint.source.cxx.preprocessor import Macro
 
 _DEPTH = 8
-_HEADERS = (".h", ".hpp", ".cuh", ".inl", ".hh", ".hxx")
-"""files whose functions other files call"""
 _MOST_CALLS = 64
 _DEEPEST_TREE = 10
 """folders between a source file and the setup.py of its project"""
@@ -95,7 +94,7 @@ class CxxServices(CxxAnalysis, Analysis):
 
     def _guard_of_calls(self, node: Node) -> Guard | None:
         function = self.enclosing_function(node)
-        if function is None or self.source.path.endswith(_HEADERS):
+        if function is None or self.source.path.endswith(CXX_HEADERS):
             return None
         if function.start not in self._calls:
             self._calls[function.start] = None  # a function that calls itself needs a call from elsewhere
@@ -254,10 +253,9 @@ class CxxServices(CxxAnalysis, Analysis):
         return self._calls_by_name.get(name, [])
 
     def is_first_use(self, name: Node) -> bool:
-        """Whether the code of the file does not have the word before."""
-        word = name.text.split()[0].encode()
-        first = re.search(rb"\b" + re.escape(word) + rb"\b", self.masked)
-        return first is not None and first.start() == name.start
+        """Whether the code of the file does not have the word before, live under the same conditions."""
+        guards = self.guards(name)
+        return not any(use.start < name.start and self.guards(use) == guards for use in self.uses(name))
 
     def is_read_elsewhere(self, name: str) -> bool:
         """Whether a file that includes this header uses a name; True where nobody is known to include it."""

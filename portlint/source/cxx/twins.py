@@ -11,10 +11,10 @@ import re
 from functools import cache
 
 from portlint.condition import Guard, Literal, Name, Op
+from portlint.source.language import CXX_COMPILED, CXX_HEADERS
 
 _THEIRS = re.compile(r"cuda|nvidia|nvcc|cu(?=$|[^a-z])", re.IGNORECASE)
 _OURS = ("hip", "rocm", "amd")
-_EXTENSIONS = (".hip", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".inl")
 _NUMBERED = re.compile(r"(?:^|[_.-])sm_?(\d{2,3})[af]?(?=[_.-]|$)", re.IGNORECASE)
 _FIRST_WITH_TWINS = 90
 """code for older parts runs on newer ones; from Hopper on generations have instructions that the next one lacks"""
@@ -59,7 +59,9 @@ def _twin(file: str) -> str | None:
     if _is_ours(base) or any(_is_ours(part) for part in folder.split(os.sep)[-_FOLDERS_UP:]):
         return None
     names = {f"{stem}_{word}" for word in _OURS} | {_renamed(stem, word) for word in _OURS} - {stem}
-    found = _first(folder, names, _EXTENSIONS) or (extension != ".hip" and _first(folder, {stem}, (".hip",)))
+    found = _first(folder, names, CXX_COMPILED + CXX_HEADERS) or (
+        extension != ".hip" and _first(folder, {stem}, (".hip",))
+    )
     return found or _in_other_folder(folder, names | {stem})
 
 
@@ -70,7 +72,7 @@ def _in_other_folder(folder: str, names: set[str]) -> str | None:
         for word in _OURS:
             other = _renamed(parts[at], word)
             if other != parts[at]:
-                found = _first(os.sep.join([*parts[:at], other, *parts[at + 1 :]]), names, _EXTENSIONS)
+                found = _first(os.sep.join([*parts[:at], other, *parts[at + 1 :]]), names, CXX_COMPILED + CXX_HEADERS)
                 if found:
                     return found
     return None
