@@ -137,3 +137,46 @@ if not IS_ROCM:
 def test_a_broken_build_says_nothing(tmp_path: Path, text: str) -> None:
     write(tmp_path, {"CMakeLists.txt": text, "setup.py": text, "a.cu": ""})
     assert build_guards(str(tmp_path / "a.cu")) == ()
+
+
+@pytest.mark.parametrize(
+    ("test", "built_for"),
+    [
+        ("CUTLASS_ARCHS MATCHES 90a", {"hopper"}),
+        ('NOT MSVC AND NVCC_ARCHS MATCHES "100a|100f"', {"blackwell"}),
+        ("NVCC_ARCHS MATCHES 90", {"hopper", "blackwell", "blackwell-rtx"}),
+        ('"9.0a" IN_LIST TORCH_CUDA_ARCH_LIST', {"hopper"}),
+        ("NVCC_ARCHS MATCHES .*", {"hopper", "blackwell", "blackwell-rtx"}),
+    ],
+)
+def test_a_list_behind_a_test_of_the_architectures(tmp_path: Path, test: str, built_for: set[str]) -> None:
+    write(tmp_path, {"CMakeLists.txt": f"if({test})\n  set(S a.cu)\nendif()\n", "a.cu": ""})
+    guards = build_guards(str(tmp_path / "a.cu"))
+    targets = ("hopper", "blackwell", "blackwell-rtx")
+    assert {one for one in targets if lives(guards, load(one), "cuda") is not False} == built_for
+    assert lives(guards, AMD, "cuda") is not False
+
+
+def test_a_list_for_the_architectures_that_are_left_of_another(tmp_path: Path) -> None:
+    lists = """
+        keep_archs(SM_ARCHS "9.0a;" "${ARCHS}")
+        if(VERSION VERSION_GREATER 12 AND SM_ARCHS)
+          set(S a.cu)
+        endif()
+        if(VERSION VERSION_GREATER 13)
+          keep_archs(SM_ARCHS "10.0f" "${ARCHS}")
+        else()
+          keep_archs(SM_ARCHS "10.0a" "${ARCHS}")
+        endif()
+        if(SM_ARCHS)
+          set(S b.cu)
+        endif()
+    """
+    write(tmp_path, {"CMakeLists.txt": lists})
+    built = {
+        (name, target)
+        for name in ("a.cu", "b.cu")
+        for target in ("hopper", "blackwell", "blackwell-ultra", "blackwell-rtx")
+        if lives(build_guards(str(tmp_path / name)), load(target), "cuda") is not False
+    }
+    assert built == {("a.cu", "hopper"), ("b.cu", "blackwell"), ("b.cu", "blackwell-ultra")}

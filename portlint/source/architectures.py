@@ -15,6 +15,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from portlint.condition import Expression, Literal, Name, Op
+
 PARTS = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 """compute capabilities of shipped parts that current CUDA compiles for"""
 
@@ -76,6 +78,24 @@ def from_torch(text: str) -> frozenset[Built] | None:
         if match["ptx"]:
             built.add(Built(number, match["suffix"], ptx=True))
     return frozenset(built)
+
+
+def from_pattern(text: str) -> frozenset[Built] | None:
+    """The architectures that a regular expression lists, `90a|100f`; a number by itself stands for its PTX as well."""
+    built: set[Built] = set()
+    for item in text.split("|"):
+        match = re.fullmatch(r"(\d{2,3})([af]?)", item)
+        if match is None:
+            return None
+        built.add(Built(int(match[1]), match[2], ptx=not match[2]))
+    return frozenset(built)
+
+
+def runs_on_device(built: Iterable[Built]) -> Expression:
+    """That the device can run one of these; other vendors' builds know none of them, and are not held to them."""
+    kept = tuple(built)
+    able = tuple(divmod(part, 10) for part in PARTS if any(one.runs_on(part) for one in kept))
+    return Op("or", (Name("is_rocm"), Op("in", (Name("device.capability"), Literal(able)))))
 
 
 def covered(built: Iterable[Built]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import PLATFORM_WORDS, UNANSWERABLE, Guard, Name, Op, words_of
-from portlint.source import Analysis
+from portlint.source import Analysis, architectures
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -58,9 +58,8 @@ class CMakeAnalysis(Analysis):
             for index, one in enumerate(branch):
                 if one.type != "else_command":
                     text = " ".join(argument.text for argument in self.arguments(one))
-                    condition = (
-                        UNANSWERABLE if one.text.count("(") > 1 else self._condition(text)
-                    )  # brackets group tests
+                    grouped = one.text.count("(") > 1
+                    condition = UNANSWERABLE if grouped else self._condition(text, one.start)
                     guards.append(Guard(condition, index == len(branch) - 1, text, one.line))
         return tuple(reversed(guards))
 
@@ -70,18 +69,42 @@ class CMakeAnalysis(Analysis):
         tests = self.source.root.walk("if_command", "elseif_command")
         return any({"hip", "rocm"} & set(words_of(word)) for test in tests for word in test.text.split())
 
-    def _condition(self, text: str) -> Expression:
-        """A test without brackets as CMake reads it: OR binds least, then AND, then NOT."""
+    def _condition(self, text: str, place: int) -> Expression:
+        """A test without brackets as CMake reads it where it stands: OR binds least, then AND, then NOT."""
         for word, operator in ((" OR ", "or"), (" AND ", "and")):
             if word in text:
-                return Op(operator, tuple(self._condition(part) for part in text.split(word)))
+                return Op(operator, tuple(self._condition(part, place) for part in text.split(word)))
         if text.startswith("NOT "):
-            return Op("not", (self._condition(text.removeprefix("NOT ")),))
+            return Op("not", (self._condition(text.removeprefix("NOT "), place),))
         if naming := _NAMING.fullmatch(text):
             return _is_platform(naming[1].lower())
+        if (built := self._architectures(text, place)) is not None:
+            return architectures.runs_on_device(built)
         if " " in text:
             return UNANSWERABLE
         return Name(text.replace("CUDA", "NVIDIA") if self._knows_amd else text)
+
+    def _architectures(self, text: str, place: int) -> frozenset[architectures.Built] | None:
+        """The architectures that a test lets in: `ARCHS MATCHES 90a`, `"9.0a" IN_LIST ARCHS`, or a list cut to them."""
+        if match := _MATCHES.fullmatch(text):
+            return architectures.from_pattern(match[1])
+        if match := _IN_LIST.fullmatch(text):
+            return architectures.from_torch(match[1]) or architectures.from_pattern(match[1])
+        before = [one for one in self._cut_lists.get(text, ()) if one[0].start < place]
+        last = [built for command, built in before if _is_in_another_branch(command, before[-1][0])] + [
+            built for _, built in before[-1:]
+        ]
+        return frozenset().union(*filter(None, last)) if last and all(last) else None
+
+    @cached_property
+    def _cut_lists(self) -> dict[str, list[tuple[Node, frozenset[architectures.Built] | None]]]:
+        """Variables that a function of the project sets to those of a list of architectures that the build is for."""
+        found: dict[str, list[tuple[Node, frozenset[architectures.Built] | None]]] = {}
+        for command in self.source.root.walk("normal_command"):
+            given = [one.text.strip('"') for one in self.arguments(command)]
+            if "arch" in self.name(command) and len(given) > 2 and "ARCH" in given[0]:
+                found.setdefault(given[0], []).append((command, architectures.from_torch(given[1].strip(";"))))
+        return found
 
     def role(self, node: Node, role: str) -> bool:
         """CMake nodes have no roles."""
@@ -116,7 +139,15 @@ class CMakeAnalysis(Analysis):
 _BRANCHES = frozenset(("if_command", "elseif_command", "else_command"))
 
 
+_MATCHES = re.compile(r'\$?\{?\w*ARCH\w*\}? MATCHES "?([\daf|]+)"?')
+_IN_LIST = re.compile(r'"?([\d.af]+)"? IN_LIST \w*ARCH\w*')
 _NAMING = re.compile(r'\$?\{?\w+\}? STREQUAL "?(\w+)"?')
+
+
+def _is_in_another_branch(command: Node, other: Node) -> bool:
+    """Whether two commands stand in two branches of the same `if()`."""
+    one, two = command.parent, other.parent
+    return one is not None and two is not None and one != two and one.parent == two.parent and one.type == "body"
 
 
 def _is_platform(word: str) -> Expression:

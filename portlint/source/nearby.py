@@ -8,6 +8,8 @@ from functools import cache
 
 _LEVELS_UP = 6
 """how many folders above a file are looked at"""
+_LEVELS_OF_A_PROJECT = 12
+_BUILD_FILES = ("pyproject.toml", "setup.py", "CMakeLists.txt")
 
 
 def find(file: str, name: str, roots: Iterable[str] = ("",), levels: int = _LEVELS_UP) -> str | None:
@@ -39,6 +41,22 @@ def folders(file: str, levels: int = _LEVELS_UP) -> Iterator[str]:
         if inside and not (folder + os.sep).startswith(here + os.sep):
             return
         yield folder
+
+
+def project(file: str) -> str | None:
+    """The top folder of the project of a file: its repository, else the outermost folder above it with a build file."""
+    return _project(os.path.dirname(file)) if file else None
+
+
+@cache
+def _project(folder: str) -> str | None:
+    outermost: str | None = None
+    for one in folders(os.path.join(folder, ""), _LEVELS_OF_A_PROJECT):
+        if os.path.exists(os.path.join(one, ".git")):
+            return one
+        if any(os.path.isfile(os.path.join(one, name)) for name in _BUILD_FILES):
+            outermost = one
+    return outermost
 
 
 def _upwards(folder: str, levels: int) -> Iterator[str]:

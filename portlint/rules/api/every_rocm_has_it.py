@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, asked_by, at_most, cuda_name
+from portlint.rule import Hit, Hits, Node, Rule, asked_by, at_most, cuda_name, on_platform
 
 rule = Rule(
     assumes={},
@@ -44,4 +44,4 @@ def used(word: Node) -> Hits:
     guards = word.guards
     if word.is_first_use and not any(VERSION.search(one) for one in asked_by(guards)):
         needed = {"api.oldest_rocm": at_most(float(row.since))}
-        yield Hit(word, assumes=needed, words={"name": name}, guards=guards)
+        yield Hit(word, assumes=needed, words={"name": name}, guards=(*guards, on_platform("rocm")))

@@ -4,7 +4,8 @@
 (9, 4). The branch then runs code for Hopper, or for data-centre Blackwell, where it does not exist.
 
 ## Exceptions
-The test is evaluated for each target: a closed interval, and a test behind a check of the platform, are silent.
+The test is evaluated for each target: a closed interval, and a test behind a check of the platform, are silent. Where the
+branch switches the feature on in a call (`two_cta=True`), that is the place reported, else the test is.
 
 ## References
 https://docs.nvidia.com/cuda/blackwell-compatibility-guide/
@@ -49,12 +50,14 @@ WORDS = ("identifier", "string_content", "type_identifier", "field_identifier", 
 def branch(test: Node, body: Node) -> Hits:
     if not test.asks("device.capability"):
         return
-    words = " ".join(word.text for word in body.walk(*WORDS) if _counts(word, body))
+    words = [word for word in body.walk(*WORDS) if _counts(word, body)]
     for fact, (home, pattern) in FEATURES.items():
-        feature = pattern.search(words)
+        feature = pattern.search(" ".join(word.text for word in words))
         if feature and test.may_hold({**NVIDIA, "device.capability": home}):
+            switch = next((word.parent for word in words if pattern.search(word.text) and _is_switched_on(word)), None)
+            named = {"text": " ".join(test.text.split()), "feature": feature[0].strip()}
             guards = (*body.guards, test.holds, on_platform("cuda"))
-            yield Hit(test, assumes={fact: "native"}, words={"feature": feature[0].strip()}, guards=guards)
+            yield Hit(switch or test, assumes={fact: "native"}, words=named, guards=guards)
 
 
 def _counts(word: Node, body: Node) -> bool:
@@ -74,6 +77,12 @@ def _is_switched_off(word: Node) -> bool:
         if value is not None and value.start > word.start and value.text in ("False", "false", "None", "0"):
             return True
     return False
+
+
+def _is_switched_on(word: Node) -> bool:
+    """`two_cta=True` in a call says on its own line what the test lets in."""
+    parent = word.parent
+    return parent is not None and parent.type == "keyword_argument" and parent["value"].text == "True"
 
 
 def _is_behind_another_gate(word: Node, body: Node) -> bool:

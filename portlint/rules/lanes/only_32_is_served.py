@@ -154,13 +154,13 @@ def _refuses(branch: Node) -> bool:
 def refusal_in_python(test: Node, body: Node) -> Hits:
     raises = any(one.type == "raise_statement" for one in body.children)
     if raises and test.asks("warp_size") and _is_for_32(not_test=test):
-        yield Hit(test)
+        yield Hit(test, language="cuda")
 
 
 @rule.python("(assert_statement . (_) @test)")
 def assertion_in_python(test: Node) -> Hits:
     if test.asks("warp_size") and test.may_hold({"warp_size": 32}) and not test.may_hold({"warp_size": 64}):
-        yield Hit(test)
+        yield Hit(test, language="cuda")
 
 
 def _is_for_32(not_test: Node) -> bool:

@@ -12,7 +12,7 @@ https://github.com/facebookresearch/xformers/blob/04cf84bf/xformers/ops/fmha/ck.
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, on_platform
 
 rule = Rule(
     assumes={"library.xformers_float32": "native"},
@@ -40,4 +40,4 @@ def attention(call: Node) -> Hits:
         return
     dtype = made.argument(None, "dtype")
     if dtype is None or dtype.name in FLOAT32:
-        yield Hit(made)
+        yield Hit(made, guards=(*made.guards, on_platform("rocm")))  # the others have kernels for it, or no xformers

@@ -1,4 +1,4 @@
-"""For which platforms the build of the tree compiles a C++ file, where its CMakeLists.txt or setup.py says so.
+"""For which platforms the build of the tree compiles a C++ file, where its build files or Python code say so.
 
 A file that CMake lists only under `if(LANGUAGE STREQUAL "CUDA")`, or setup.py under `if not IS_ROCM:`, never reaches
 hipcc, and neither does a header that only such files include, or that nobody includes in a folder of such files. Files
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import Guard, any_way
 from portlint.source import nearby
-from portlint.source.cxx.includes import sources_in, users_of
+from portlint.source.cxx.jit import jit_guards
+from portlint.source.cxx.users import sources_in, users_of
 from portlint.source.language import CXX_HEADERS
 
 if TYPE_CHECKING:
@@ -41,11 +42,12 @@ def build_guards(file: str) -> tuple[Guard, ...]:
 
 def _ways(file: str, depth: int) -> list[tuple[Guard, ...]] | None:
     """The conditions of every place that has the build compile a file; None where there is no such place."""
-    named = list(_named(file))
-    if named or not file.endswith(CXX_HEADERS) or not depth:
+    named = [*_named(file), *jit_guards(file)]
+    if named or not depth:
         return named or None
     ways: list[tuple[Guard, ...]] = []
-    for user in users_of(file) or sources_in(os.path.dirname(file)):
+    beside = sources_in(os.path.dirname(file)) if file.endswith(CXX_HEADERS) else []
+    for user in users_of(file) or beside:
         brought = _ways(user, depth - 1)
         if brought is None:
             return None

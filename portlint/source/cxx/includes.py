@@ -18,12 +18,11 @@ from portlint.source import nearby
 from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.lexer import mask
 from portlint.source.cxx.preprocessor import Preprocessor
-from portlint.source.language import CXX_COMPILED, CXX_HEADERS
+from portlint.source.cxx.users import INCLUDE, all_users_of, users_of
 
 if TYPE_CHECKING:
     from portlint.condition import Expression, Guard
 
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|cuh|hpp|hh|inl))[">]', re.MULTILINE)
 _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
 _TYPE = re.compile(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
@@ -36,8 +35,6 @@ _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6
 _MOST_HEADERS = 60
 """of one file; a tree with more than that is not read to its end"""
-_USERS_UP = 3
-"""folders in which the users of a header are looked for: its own and those above it"""
 _LARGEST_HEADER = 1 << 20
 INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
@@ -82,17 +79,9 @@ class Includes:
 
     def is_read_elsewhere(self, name: str) -> bool:
         """Whether a file that includes this one, directly or not, mentions a name; True where there is none to ask."""
-        word = name.encode()
-        seen, waiting = set[str](), users_of(self.file)
-        while waiting and len(seen) < _MOST_HEADERS:
-            user = waiting.pop()
-            parts = _read(user) if user not in seen else None
-            seen.add(user)
-            if parts is not None:
-                if word in parts[0]:
-                    return True
-                waiting += users_of(user)
-        return not seen
+        users = all_users_of(self.file)
+        read = (_read(user) for user in users)
+        return not users or any(parts is not None and name.encode() in parts[0] for parts in read)
 
     @cached_property
     def _beside(self) -> list[Header]:
@@ -164,7 +153,7 @@ def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Heade
     waiting: list[tuple[str, bytes, Preprocessor, tuple[Guard, ...], int]] = [(path, text, preprocessor, (), 0)]
     while waiting and len(found) < _MOST_HEADERS:
         includer, body, directives, outer, depth = waiting.pop(0)
-        for match in _INCLUDE.finditer(body):
+        for match in INCLUDE.finditer(body):
             header = _resolve(includer, os.fsdecode(match[2]), quoted=match[1] == b'"')
             if header is None or header in found or header == path or depth >= _DEEPEST:
                 continue
@@ -190,40 +179,6 @@ def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
     masked = mask(text)
     own = Preprocessor(masked)
     return text, own, constants_of(masked) | types_of(masked) | functions_of(masked) | own.macros.keys()
-
-
-def users_of(header: str) -> list[str]:
-    """The files that include a header: those of its folder and of the two folders above it."""
-    base = os.path.basename(header)
-    near = (pair for folder in nearby.folders(header, _USERS_UP) for pair in _users(folder).get(base, ()))
-    return [user for user, path in near if header.endswith(path) and user != header]
-
-
-@cache
-def sources_in(folder: str) -> list[str]:
-    """The files of a folder that a build compiles, headers left out."""
-    try:
-        return sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(CXX_COMPILED))
-    except OSError:
-        return []
-
-
-@cache
-def _users(folder: str) -> dict[str, list[tuple[str, str]]]:
-    """For the headers that files of a folder include: base name -> the including file, and the path it includes."""
-    users: dict[str, list[tuple[str, str]]] = {}
-    try:
-        files = sorted(
-            entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(CXX_COMPILED + CXX_HEADERS)
-        )
-    except OSError:
-        return users
-    for file in files[:_MOST_HEADERS]:
-        parts = _read(file)
-        for match in _INCLUDE.finditer(parts[0]) if parts is not None else ():
-            path = os.path.normpath(os.fsdecode(match[2])).removeprefix("../").removeprefix("../")
-            users.setdefault(os.path.basename(path), []).append((file, path))
-    return users
 
 
 def functions_of(masked: bytes) -> frozenset[str]:

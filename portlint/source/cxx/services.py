@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,10 +21,12 @@ from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
+from portlint.source.cxx.users import all_users_of
 from portlint.source.cxx.warps import Warps
 from portlint.source.language import CXX_HEADERS
 from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, asks_for_wave_width, differs_between_passes, is_every_hip
+from portlint.source.prescan import Limits, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 
 _DEPTH = 8
 _MOST_CALLS = 64
+_MOST_OPEN = 64
+"""files of the tree that are kept parsed to see what they call"""
+_LARGEST_USER = 1 << 20
 _DEEPEST_TREE = 10
 """folders between a source file and the setup.py of its project"""
 _OF_ARCHITECTURE = re.compile(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
@@ -94,7 +99,7 @@ class CxxServices(CxxAnalysis, Analysis):
 
     def _guard_of_calls(self, node: Node) -> Guard | None:
         function = self.enclosing_function(node)
-        if function is None or self.source.path.endswith(CXX_HEADERS):
+        if function is None:
             return None
         if function.start not in self._calls:
             self._calls[function.start] = None  # a function that calls itself needs a call from elsewhere
@@ -106,14 +111,35 @@ class CxxServices(CxxAnalysis, Analysis):
         if info is None or not info.is_device or info.is_kernel or info.is_host:
             return None
         name = info.name.rpartition("::")[2]
-        calls = self.callers(function)
-        if not calls or len(calls) > _MOST_CALLS or len(calls) < len(self._mentions(name)) - 1:
-            return None  # passed on, or defined more than once: it may be called from anywhere
-        ways = [self.guards(call) for call in calls]
+        calls = self._calls_from_anywhere(name)
+        if not calls or len(calls) > _MOST_CALLS:
+            return None
+        ways = [services.guards(call) for services, call in calls]
         return any_way(ways, name, function.line) if all(ways) else None
 
-    def _mentions(self, name: str) -> list[bytes]:
-        return re.findall(rb"\b" + re.escape(name.encode()) + rb"\b", self.masked)
+    def _calls_from_anywhere(self, name: str) -> list[tuple[CxxServices, Node]] | None:
+        """The calls of a function, by this file and by those that include it; None where it may have others."""
+        users = all_users_of(self.source.file)
+        if not users and self.source.path.endswith(CXX_HEADERS):
+            return None
+        found: list[tuple[CxxServices, Node]] = []
+        for services in (self, *_services_of(users, name)):
+            calls = services.calls_of(name)
+            if calls is None:
+                return None
+            found += [(services, call) for call in calls]
+        return found
+
+    def calls_of(self, name: str) -> list[Node] | None:
+        """The calls of a function in this file; None where its name is used otherwise, to pass it on."""
+        root, found = self.source.tree.root_node, list[Node]()
+        for place in re.finditer(rb"\b" + re.escape(name.encode()) + rb"\b", self.masked):
+            raw = root.descendant_for_byte_range(*place.span())
+            call = _called_by(Node(self.source, raw)) if raw is not None else None
+            if call is None:
+                return None
+            found += [call] if call.type == "call_expression" else []
+        return found
 
     def constant(self, node: Node) -> Value:
         """The value of an expression if it has exactly one where it stands; of a macro's text, that of its body."""
@@ -334,6 +360,45 @@ class CxxServices(CxxAnalysis, Analysis):
         return frozenset(
             functions | self.preprocessor.macros.keys() | constants_of(self.masked) | types_of(self.masked)
         )
+
+
+_TEMPLATES = ("template_function", "template_method")
+_QUALIFIED = ("qualified_identifier", "field_expression", "dependent_name")
+
+
+def _called_by(name: Node) -> Node | None:
+    """The call that a name is the function of, or the declarator that it is declared by; None for other uses."""
+    used, parent = name, name.parent
+    while parent is not None and (
+        (parent.type in _TEMPLATES and parent.children[0] == used)
+        or (parent.type in _QUALIFIED and parent.end == used.end)
+    ):
+        used, parent = parent, parent.parent
+    if parent is None or parent.type not in ("call_expression", "function_declarator"):
+        return None
+    return parent if parent.children[0] == used else None
+
+
+def _services_of(users: list[str], name: str) -> Iterator[CxxServices]:
+    """The services for those of several files that mention a name."""
+    for user in users:
+        source = _source(user)
+        if source is not None and source.mentions(name):
+            assert isinstance(source.analysis, CxxServices)
+            yield source.analysis
+
+
+@lru_cache(maxsize=_MOST_OPEN)
+def _source(path: str) -> Source | None:
+    """A file of the tree that was not asked for, to see what it calls."""
+    from portlint.source import Source
+
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST_USER + 1)
+    except OSError:
+        return None
+    return None if refuse(text, "cuda", Limits()) or len(text) > _LARGEST_USER else Source(path, text, "cuda", path)
 
 
 def _keeps_32_bits(services: CxxServices, node: Node) -> bool:

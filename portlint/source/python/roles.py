@@ -49,8 +49,10 @@ _IMPORT_ERRORS = frozenset(("ImportError", "ModuleNotFoundError"))
 _OF_IMPORTS = _IMPORT_ERRORS.union(_ALL)
 _OS_ERRORS = frozenset((*_ALL, "OSError", "EnvironmentError", "IOError"))
 _OF_COMMANDS = _OS_ERRORS | {"FileNotFoundError"}
-_OF_CALLS = frozenset((*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError"))
-"""what is raised without the device: by torch.cuda RuntimeError or AssertionError, by None and modules the others"""
+_OF_CALLS = frozenset(
+    (*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError", "NVMLError")
+)
+"""what is raised without the device: by torch.cuda RuntimeError or AssertionError, by None and modules others"""
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
 

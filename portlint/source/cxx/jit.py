@@ -1,0 +1,132 @@
+"""For which architectures Python code compiles a C++ source at run time.
+
+Projects that compile kernels when they are first used keep a function for each module: it names the sources, and the
+architectures as flags (`-gencode=arch=compute_100a,...`), as names of flags (`sm100a_nvcc_flags`) or as a list of major
+versions (`supported_major_versions=[10, 11]`). Where that function names none, the rest of its file may.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from portlint.condition import Guard
+from portlint.source import nearby
+from portlint.source.architectures import Built, runs_on_device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from portlint.source.node import Node
+
+_SOURCE = re.compile(rb"[\"'/\\]([\w.-]+)\.(?:cu|cuh|cpp|cc)[\"']")
+_NAME = re.compile(rb"[\"']([a-zA-Z]\w{9,})[\"']")
+"""a string that may be the name of a source without its extension"""
+_OF_FLAGS = re.compile(r"(?:^|_)sm_?(\d{2,3})([af])(?=_|$)")
+_WRITTEN = re.compile(r"(?<![a-zA-Z])(?:sm|compute)_?(\d{2,3})([af]?)(?![0-9])")
+_MAJORS = re.compile(r"(?:^|_)majors?(?:_versions?)?$")
+_MOST_FILES = 4000
+_LARGEST_FILE = 1 << 20
+
+
+@cache
+def jit_guards(file: str) -> list[tuple[Guard, ...]]:
+    """The conditions of each place that has Python compile a file: the devices that its architectures run on."""
+    root = nearby.project(file)
+    stem = os.path.splitext(os.path.basename(file))[0]
+    return [] if root is None else [way for script in _scripts(root).get(stem, ()) for way in _named_in(script, stem)]
+
+
+@cache
+def _scripts(root: str) -> dict[str, list[str]]:
+    """The Python files of a project that may name a C++ source, by its name without the extension."""
+    found: dict[str, list[str]] = {}
+    for count, path in enumerate(_python_files(root)):
+        if count >= _MOST_FILES:
+            break
+        text = _read(path)
+        with_extension = set(_SOURCE.findall(text))
+        for stem in with_extension | (set(_NAME.findall(text)) if with_extension or b".cu" in text else set()):
+            found.setdefault(stem.decode(), []).append(path)
+    return found
+
+
+def _python_files(root: str) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(one for one in folders if not one.startswith((".", "test")))
+        yield from (os.path.join(folder, one) for one in sorted(files) if one.endswith(".py") and one != "setup.py")
+
+
+@cache
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST_FILE + 1)
+    except OSError:
+        return b""
+    return text if len(text) <= _LARGEST_FILE else b""
+
+
+def _named_in(script: str, stem: str) -> Iterator[tuple[Guard, ...]]:
+    """The conditions under which a Python file compiles a source; none for a name that no architecture goes with."""
+    for function, module, text in _strings(script):
+        base = os.path.basename(text)
+        if os.path.splitext(base)[0] != stem:
+            continue
+        built = function or module
+        if built:
+            yield (Guard(runs_on_device(built), True, f"the architectures of {os.path.basename(script)}", 0),)
+        elif base != stem:
+            yield ()
+
+
+@cache
+def _strings(script: str) -> tuple[tuple[frozenset[Built], frozenset[Built], str], ...]:
+    """The strings of a Python file that are one word, with the architectures of their function and of the file."""
+    from portlint.source import Source
+    from portlint.source.prescan import Limits, refuse
+
+    text = _read(script)
+    if refuse(text, "python", Limits()):
+        return ()
+    root = Source(script, text, "python", script).root
+    module = _architectures(root)
+    found: list[tuple[frozenset[Built], frozenset[Built], str]] = []
+    by_function: dict[int, frozenset[Built]] = {}
+    for node in root.walk("string_content"):
+        if re.fullmatch(r"[\w./-]+", node.text):
+            function = next(node.ancestors("function_definition"), None)
+            if function is not None and function.start not in by_function:
+                by_function[function.start] = _architectures(function)
+            own = by_function[function.start] if function is not None else frozenset[Built]()
+            found.append((own, module, node.text))
+    return tuple(found)
+
+
+def _architectures(part: Node) -> frozenset[Built]:
+    """Every architecture that a part of a file names in code; one without a suffix stands for its PTX as well."""
+    built: set[Built] = set()
+    for node in part.walk("identifier", "string_content", "keyword_argument"):
+        if node.type == "keyword_argument":
+            built.update(_majors(node))
+        elif node.type == "identifier":
+            built.update(Built(int(number), suffix, ptx=False) for number, suffix in _OF_FLAGS.findall(node.text))
+        elif not _is_prose(node):
+            found = _WRITTEN.findall(node.text)
+            built.update(Built(int(number), suffix, ptx=not suffix) for number, suffix in found)
+    return frozenset(built)
+
+
+def _majors(argument: Node) -> Iterator[Built]:
+    """`supported_major_versions=[10, 11]`: the families of those capabilities."""
+    versions = argument["value"].constant
+    if _MAJORS.search(argument["name"].text) and isinstance(versions, tuple):
+        yield from (Built(one * 10, "f", ptx=False) for one in versions if isinstance(one, int) and 5 <= one < 20)
+
+
+def _is_prose(content: Node) -> bool:
+    """A documentation string says what the code is for, not how it is built."""
+    statement = content.parent.parent if content.parent is not None else None
+    return statement is not None and statement.type == "expression_statement"
