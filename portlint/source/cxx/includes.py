@@ -40,6 +40,11 @@ INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
 
 
+_USERS_UP = 3
+"""folders whose files a header may lean on: its own and those above it"""
+_MOST_LEANT_ON = 60
+
+
 class Header(msgspec.Struct, frozen=True):
     """A header that a file includes, directly or through others."""
 
@@ -87,11 +92,10 @@ class Includes:
     def _beside(self) -> list[Header]:
         """What the files that include this header include as well: a header leans on what its users bring."""
         found: list[Header] = []
-        for user in users_of(self.file):
+        for user in _users_near(self.file)[:_MOST_LEANT_ON]:
             parts = _read(user)
             if parts is not None:
-                text, own, names = parts
-                found += [Header(user, (), own, names), *headers_of(user, text, own)]
+                found += [Header(user, (), parts[1], parts[2]), *_headers_of_file(user)]
         return found
 
     def resolve(self, guard: Guard) -> Guard:
@@ -150,21 +154,42 @@ def _held(header: Header) -> tuple[Expression, ...]:
 def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Header]:
     """The headers that a file of the tree includes, nearest first."""
     found: dict[str, Header] = {}
-    waiting: list[tuple[str, bytes, Preprocessor, tuple[Guard, ...], int]] = [(path, text, preprocessor, (), 0)]
+    own = _followed(path, text)
+    waiting: list[tuple[list[tuple[int, str]], Preprocessor, tuple[Guard, ...], int]] = [(own, preprocessor, (), 0)]
     while waiting and len(found) < _MOST_HEADERS:
-        includer, body, directives, outer, depth = waiting.pop(0)
-        for match in INCLUDE.finditer(body):
-            header = _resolve(includer, os.fsdecode(match[2]), quoted=match[1] == b'"')
-            if header is None or header in found or header == path or depth >= _DEEPEST:
+        included, directives, outer, depth = waiting.pop(0)
+        for start, header in included:
+            if header in found or header == path or depth >= _DEEPEST:
                 continue
             parts = _read(header)
             if parts is None:
                 continue
-            inner, own, names = parts
-            guards = (*outer, *directives.guards_at(match.start()))
-            found[header] = Header(header, guards, own, names)
-            waiting.append((header, inner, own, guards, depth + 1))
+            _, inner, names = parts
+            guards = (*outer, *directives.guards_at(start))
+            found[header] = Header(header, guards, inner, names)
+            waiting.append((_followed_in(header), inner, guards, depth + 1))
     return list(found.values())
+
+
+@cache
+def _headers_of_file(path: str) -> list[Header]:
+    parts = _read(path)
+    return headers_of(path, parts[0], parts[1]) if parts is not None else []
+
+
+@cache
+def _followed_in(path: str) -> list[tuple[int, str]]:
+    parts = _read(path)
+    return _followed(path, parts[0]) if parts is not None else []
+
+
+def _followed(path: str, text: bytes) -> list[tuple[int, str]]:
+    """The headers of the tree that a text includes itself, each with where it does."""
+    named = (
+        (match.start(), _resolve(path, os.fsdecode(match[2]), quoted=match[1] == b'"'))
+        for match in INCLUDE.finditer(text)
+    )
+    return [(start, header) for start, header in named if header is not None]
 
 
 @cache
@@ -204,6 +229,11 @@ def builds_with_torch(setup: str) -> bool:
 def types_of(masked: bytes) -> frozenset[str]:
     """The names that code defines as types or namespaces, aliases of either included."""
     return frozenset(name.decode() for groups in _TYPE.findall(masked) for name in groups if name)
+
+
+def _users_near(header: str) -> list[str]:
+    near = set(nearby.folders(header, _USERS_UP))
+    return [user for user in users_of(header) if os.path.dirname(user) in near]
 
 
 def _resolve(includer: str, name: str, *, quoted: bool) -> str | None:
