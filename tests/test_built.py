@@ -180,3 +180,56 @@ def test_a_list_for_the_architectures_that_are_left_of_another(tmp_path: Path) -
         if lives(build_guards(str(tmp_path / name)), load(target), "cuda") is not False
     }
     assert built == {("a.cu", "hopper"), ("b.cu", "blackwell"), ("b.cu", "blackwell-ultra")}
+
+
+def test_a_header_for_one_generation_in_a_project_with_headers_for_another(tmp_path: Path) -> None:
+    names = ("pyproject.toml", "lib/a/sm90_mma.hpp", "lib/b/sm120_scale.hpp", "src/run_sm90.cu")
+    write(tmp_path, dict.fromkeys(names, ""))
+    guards = {name: twin_guards(str(tmp_path / name)) for name in names[1:]}
+    assert lives(guards["lib/a/sm90_mma.hpp"], load("hopper"), "cuda") is True
+    assert lives(guards["lib/a/sm90_mma.hpp"], load("blackwell-rtx"), "cuda") is False
+    assert lives(guards["lib/a/sm90_mma.hpp"], load("blackwell"), "cuda") is True
+    assert lives(guards["src/run_sm90.cu"], load("blackwell-rtx"), "cuda") is True
+
+
+MODULE = """
+def module():
+    flags = flags_for(supported_major_versions=[10, 11])
+    return compile("scan", sources=[CSRC / "scan.cu"], flags=flags)
+
+
+def other():
+    return compile("sort", sources=["csrc/sort.cu", "csrc/fill.cu"], flags=sm90a_nvcc_flags)
+
+
+TABLE = {"exact": sm100a_nvcc_flags}
+
+
+def from_a_table(target):
+    return compile("find", sources=["csrc/find.cu"], flags=TABLE[target])
+
+
+def plain():
+    return compile("fill", sources=["csrc/fill.cu"], flags=["-O3"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "built_for"),
+    [
+        ("scan.cu", {"blackwell", "blackwell-ultra"}),
+        ("scan_impl.cuh", {"blackwell", "blackwell-ultra"}),
+        ("sort.cu", {"hopper"}),
+        ("find.cu", {"blackwell"}),
+        ("fill.cu", {"hopper", "blackwell", "blackwell-ultra", "blackwell-rtx"}),
+        ("else.cu", {"hopper", "blackwell", "blackwell-ultra", "blackwell-rtx"}),
+    ],
+)
+def test_sources_that_python_compiles_for_some_architectures(tmp_path: Path, source: str, built_for: set[str]) -> None:
+    files = {f"csrc/{name}": "" for name in ("sort.cu", "fill.cu", "else.cu", "scan_impl.cuh")}
+    included = {"csrc/scan.cu": '#include "scan_impl.cuh"\n'}
+    write(tmp_path, {"pyproject.toml": "", "package/jit.py": MODULE, **files, **included})
+    guards = build_guards(str(tmp_path / "csrc" / source))
+    targets = ("hopper", "blackwell", "blackwell-ultra", "blackwell-rtx")
+    assert {one for one in targets if lives(guards, load(one), "cuda") is not False} == built_for
+    assert lives(guards, AMD, "cuda") is not False

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import Guard, any_way
 from portlint.source import nearby
+from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.jit import jit_guards
 from portlint.source.cxx.users import sources_in, users_of
 from portlint.source.language import CXX_HEADERS
@@ -37,7 +38,8 @@ def build_guards(file: str) -> tuple[Guard, ...]:
     ways = _ways(file, _DEEPEST) if file else None
     if ways is None or any(not way for way in ways):
         return ()
-    return (any_way(ways, "the build's list of sources", 0),)
+    listed = any_way(dict.fromkeys(ways), "the build's list of sources", 0)
+    return (listed,) if fits(listed.condition) else ()
 
 
 def _ways(file: str, depth: int) -> list[tuple[Guard, ...]] | None:

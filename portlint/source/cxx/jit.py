@@ -71,11 +71,10 @@ def _read(path: str) -> bytes:
 
 def _named_in(script: str, stem: str) -> Iterator[tuple[Guard, ...]]:
     """The conditions under which a Python file compiles a source; none for a name that no architecture goes with."""
-    for function, module, text in _strings(script):
+    for built, text in _strings(script):
         base = os.path.basename(text)
         if os.path.splitext(base)[0] != stem:
             continue
-        built = function or module
         if built:
             yield (Guard(runs_on_device(built), True, f"the architectures of {os.path.basename(script)}", 0),)
         elif base != stem:
@@ -83,8 +82,8 @@ def _named_in(script: str, stem: str) -> Iterator[tuple[Guard, ...]]:
 
 
 @cache
-def _strings(script: str) -> tuple[tuple[frozenset[Built], frozenset[Built], str], ...]:
-    """The strings of a Python file that are one word, with the architectures of their function and of the file."""
+def _strings(script: str) -> tuple[tuple[frozenset[Built], str], ...]:
+    """The strings of a Python file that may be a path, each with the architectures that go with it."""
     from portlint.source import Source
     from portlint.source.prescan import Limits, refuse
 
@@ -92,17 +91,28 @@ def _strings(script: str) -> tuple[tuple[frozenset[Built], frozenset[Built], str
     if refuse(text, "python", Limits()):
         return ()
     root = Source(script, text, "python", script).root
-    module = _architectures(root)
-    found: list[tuple[frozenset[Built], frozenset[Built], str]] = []
+    tables = _tables(root)
+    module = frozenset[Built]().union(*tables.values())
+    found: list[tuple[frozenset[Built], str]] = []
     by_function: dict[int, frozenset[Built]] = {}
     for node in root.walk("string_content"):
         if re.fullmatch(r"[\w./-]+", node.text):
             function = next(node.ancestors("function_definition"), None)
             if function is not None and function.start not in by_function:
-                by_function[function.start] = _architectures(function)
-            own = by_function[function.start] if function is not None else frozenset[Built]()
-            found.append((own, module, node.text))
+                asked = {one.text for one in function.walk("identifier")}
+                of_tables = (built for name, built in tables.items() if name in asked)
+                by_function[function.start] = _architectures(function).union(*of_tables)
+            found.append((module if function is None else by_function[function.start], node.text))
     return tuple(found)
+
+
+def _tables(root: Node) -> dict[str, frozenset[Built]]:
+    """The names that a file gives values with architectures at its left margin."""
+    found: dict[str, frozenset[Built]] = {}
+    for statement in root.children:
+        for assignment in statement.walk("assignment") if statement.type == "expression_statement" else ():
+            found[assignment["left"].text] = _architectures(assignment)
+    return found
 
 
 def _architectures(part: Node) -> frozenset[Built]:

@@ -16,6 +16,7 @@ from portlint.source.cxx.assembly import Assembly, statements
 from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition, reached, rungs
+from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.includes import INCLUDE_ROOTS, Includes, builds_with_torch, constants_of, types_of
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
@@ -114,8 +115,9 @@ class CxxServices(CxxAnalysis, Analysis):
         calls = self._calls_from_anywhere(name)
         if not calls or len(calls) > _MOST_CALLS:
             return None
-        ways = [services.guards(call) for services, call in calls]
-        return any_way(ways, name, function.line) if all(ways) else None
+        ways = dict.fromkeys(services.guards(call) for services, call in calls)
+        called = any_way(ways, name, function.line)
+        return called if all(ways) and fits(called.condition) else None
 
     def _calls_from_anywhere(self, name: str) -> list[tuple[CxxServices, Node]] | None:
         """The calls of a function, by this file and by those that include it; None where it may have others."""

@@ -11,7 +11,9 @@ import re
 from functools import cache
 
 from portlint.condition import Guard, Literal, Name, Op
+from portlint.source.cxx.users import files_of
 from portlint.source.language import CXX_COMPILED, CXX_HEADERS
+from portlint.source.nearby import project
 
 _THEIRS = re.compile(r"cuda|nvidia|nvcc|cu(?=$|[^a-z])", re.IGNORECASE)
 _OURS = ("hip", "rocm", "amd")
@@ -31,14 +33,23 @@ def twin_guards(file: str) -> tuple[Guard, ...]:
 
 
 def _generation_guards(file: str) -> tuple[Guard, ...]:
-    """For a file named for Hopper or later, that the device is none for which a file beside it is named."""
+    """For a file named for Hopper or later, that the device is none for which another is named.
+
+    A source counts those beside it, a header those of its project: what includes it chooses one by the architecture.
+    """
     folder, base = os.path.split(file)
     for around, name in ((folder, base), os.path.split(folder)):
         own = _generation(name)
         if own:
-            others = {_generation(other) for other in _files(around)} - {own, 0}
+            beside = {_generation(other) for other in _files(around)}
+            others = (_generations_in(project(file)) | beside if file.endswith(CXX_HEADERS) else beside) - {own, 0}
             return tuple(_is_not(number) for number in sorted(others) if number >= _FIRST_WITH_TWINS)
     return ()
+
+
+@cache
+def _generations_in(root: str | None) -> frozenset[int]:
+    return frozenset(_generation(os.path.basename(file)) for file in files_of(root)) if root else frozenset()
 
 
 def _generation(name: str) -> int:

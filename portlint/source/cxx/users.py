@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from portlint.source import nearby
@@ -71,19 +72,21 @@ def _means(user: str, path: str, header: str) -> bool:
 def _included(root: str) -> dict[str, list[tuple[str, str]]]:
     """For the headers that files of a project include: base name -> the including file, and the path it includes."""
     users: dict[str, list[tuple[str, str]]] = {}
-    for count, file in enumerate(_files(root)):
-        if count >= _MOST_FILES:
-            break
+    for file in files_of(root):
         for match in INCLUDE.finditer(_start_of(file)):
             path = os.fsdecode(match[2])
             users.setdefault(os.path.basename(path), []).append((file, path))
     return users
 
 
+@cache
+def files_of(root: str) -> list[str]:
+    """The C++ files below a folder, hidden folders left out; of a very large tree, the first."""
+    return list(islice(_files(root), _MOST_FILES))
+
+
 def _files(root: str) -> Iterator[str]:
-    for count, (folder, folders, names) in enumerate(os.walk(root)):
-        if count >= _MOST_FILES:
-            return
+    for folder, folders, names in islice(os.walk(root), _MOST_FILES):
         folders[:] = sorted(one for one in folders if not one.startswith("."))
         yield from (os.path.join(folder, one) for one in sorted(names) if one.endswith(CXX_COMPILED + CXX_HEADERS))
 
