@@ -80,6 +80,17 @@ def test_the_assembly_of_other_machines_is_none(text: str) -> None:
         ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];", "cp_async_bulk"),
         ("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];", "tma_tensor"),
         ("cp.reduce.async.bulk.tensor.1d.global.shared::cta.add.bulk_group [%0, {%1}], [%2];", "tma_tensor"),
+        ("cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [%0];", "bulk_gather4"),
+        (
+            "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes [%0];",
+            "bulk_scatter4",
+        ),
+        ("cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group [%0];", "bulk_scatter4"),
+        ("cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4 [%0];", "bulk_scatter4"),
+        (
+            "cp.async.bulk.tensor.1d.cta_group::1.shared::cluster.global.mbarrier::complete_tx::bytes [%0];",
+            "bulk_cta_group",
+        ),
         ("mbarrier.init.shared::cta.b64 [%0], 1;", "mbarrier"),
         ("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;", "mbarrier_try_wait"),
         ("barrier.cluster.arrive.release;", "cluster"),

@@ -39,8 +39,9 @@ _OF_HOSTS = re.compile(r"fence\.(?:i|tso)|[a-z0-9]+(?:\.[a-z])+|[a-z0-9]+\.(?:[b
 _ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), row)
     for pattern, row in (
-        (r"cp\.(reduce\.)?async\.bulk\..*cta_group::2", "bulk_cta_group"),
-        (r"cp\.(reduce\.)?async\.bulk\..*tile::(gather4|scatter4)", "bulk_gather4"),
+        (r"cp\.(reduce\.)?async\.bulk\..*cta_group::", "bulk_cta_group"),
+        (r"cp\.async\.bulk\.tensor\..*shared::cta\.global\.tile::gather4", "bulk_gather4"),
+        (r"cp\.(reduce\.)?async\.bulk\..*tile::(gather4|scatter4)", "bulk_scatter4"),
         (r"cp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor", "tma_tensor"),
         (r"tensormap\.replace", "tensormap_replace"),
         (r"tensormap\.|prefetch\.tensormap", "tma_tensor"),

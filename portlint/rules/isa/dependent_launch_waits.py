@@ -9,7 +9,7 @@ Only kernels of the same file are judged, with the device functions that they ca
 files may wait in them.
 
 ## References
-https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-launch-and-synchronization
+https://docs.nvidia.com/cuda/cuda-programming-guide/04-special-topics/programmatic-dependent-launch.html
 """
 
 from __future__ import annotations
