@@ -429,6 +429,8 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "shuffle": lambda services, node: services.warps.is_shuffle(node),
     "group-width": lambda services, node: services.warps.has_group_width(node),
     "first-32-threads": lambda services, node: services.warps.is_in_first_group(node),
+    "chosen-lane": lambda services, node: services.warps.is_chosen_lane(node),
+    "several-lanes": lambda services, node: services.warps.is_in_several_lanes(node),
     "hardware-lane": lambda services, node: services.warps.is_hardware_lane(node),
     "bounded": lambda services, node: services.warps.is_bounded(node),
     "admits-32-threads": lambda services, node: services.warps.admits_first_group(node),
