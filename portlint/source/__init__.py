@@ -164,6 +164,11 @@ class Analysis:
         del function
         return []
 
+    def called(self, call: Node) -> Node | None:
+        """The definition of the function that a call names, if the file has exactly one."""
+        del call
+        return None
+
     def warp_operations(self, function: Node) -> list[Node]:
         """What a function does over the whole warp: votes, ballots, shuffles without a width, reads of `warpSize`."""
         del function

@@ -210,6 +210,11 @@ class Node:
         return self.source.analysis.callers(self)
 
     @property
+    def called(self) -> Node | None:
+        """Of a call: the definition of the function, if the file has exactly one by its name."""
+        return self.source.analysis.called(self)
+
+    @property
     def warp_operations(self) -> list[Node]:
         """Of a function: what it does over the whole warp, however many lanes that has."""
         return self.source.analysis.warp_operations(self)

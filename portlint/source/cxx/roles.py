@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from portlint.source.cxx.preprocessor import Macro
 
 EXPRESSION_ROLES = frozenset(
-    ("thread-index", "block-index", "lane-id", "warp-id", "warp-size", "lane-mask", "ballot", "shared-array")
+    ("thread-index", "linear", "block-index", "lane-id", "warp-id", "warp-size", "lane-mask", "ballot", "shared-array")
 )
 
 # Facts beside the roles themselves. A `linear` thread index runs along the lanes of a warp: threadIdx.x has factor 1 in

@@ -177,8 +177,8 @@ class CxxServices(CxxAnalysis, Analysis):
         """What a function of the file returns, of a call of it."""
         if call.type != "call_expression":
             return []
-        functions = self._functions_by_name.get(self.name(call).rpartition("::")[2], [])
-        returns = functions[0].walk("return_statement") if len(functions) == 1 else ()
+        function = self.called(call)
+        returns = function.walk("return_statement") if function is not None else ()
         return [one.children[0] for one in returns if one.children]
 
     @cached_property
@@ -279,6 +279,11 @@ class CxxServices(CxxAnalysis, Analysis):
         """The calls of a function by its name in the same file."""
         name = self.name(function).rpartition("::")[2]
         return self._calls_by_name.get(name, [])
+
+    def called(self, call: Node) -> Node | None:
+        """The definition of the function that a call names, if the file has exactly one by that name."""
+        functions = self._functions_by_name.get(self.name(call).rpartition("::")[2], [])
+        return functions[0] if len(functions) == 1 else None
 
     def is_first_use(self, name: Node) -> bool:
         """Whether the code of the file does not have the word before, live under the same conditions."""
@@ -496,6 +501,8 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "shuffle": lambda services, node: services.warps.is_shuffle(node),
     "group-width": lambda services, node: services.warps.has_group_width(node),
     "first-32-threads": lambda services, node: services.warps.is_in_first_group(node),
+    "chosen-lane": lambda services, node: services.warps.is_chosen_lane(node),
+    "several-lanes": lambda services, node: services.warps.is_in_several_lanes(node),
     "hardware-lane": lambda services, node: services.warps.is_hardware_lane(node),
     "bounded": lambda services, node: services.warps.is_bounded(node),
     "admits-32-threads": lambda services, node: services.warps.admits_first_group(node),

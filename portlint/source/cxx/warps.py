@@ -30,6 +30,9 @@ _SPLITS = {"%": GROUP, "&": GROUP - 1, "/": GROUP, ">>": 5}
 
 _CALLS_FOLLOWED = 3
 
+_CHOSEN = re.compile(r"\w*(elect|leader|first|last|master|winner|owner|single|main_thread)\w*", re.IGNORECASE)
+"""what tests and variables are called that hold for one thread among several"""
+
 
 class Warps:
     """The warp-level habits of one file."""
@@ -110,6 +113,52 @@ class Warps:
             return False
         return number["operator"].text in ("/", ">>") and self._splits(number)
 
+    def is_in_several_lanes(self, node: Node) -> bool:
+        """Whether several lanes of a warp are known to run a node: no test before it or its callers chooses one."""
+        return self._is_in_several_lanes(node, _CALLS_FOLLOWED)
+
+    def is_chosen_lane(self, node: Node) -> bool:
+        """Whether a test before a node, in the same function, may let in one lane only."""
+        function = node.function
+        return function is not None and any(map(self._chooses_a_lane, _tests_before(node, function)))
+
+    def _is_in_several_lanes(self, node: Node, depth: int) -> bool:
+        function = node.function
+        if function is None or self.is_chosen_lane(node):
+            return False
+        if function.role("kernel"):
+            return not self._has_one_thread(function)
+        callers = function.callers if depth else []
+        if callers:
+            return any(self._is_in_several_lanes(call, depth - 1) for call in callers)
+        indices = (one["indices"] for one in function.walk("subscript_expression"))
+        return any(index.role("thread-index") for one in indices for index in one.children)
+
+    def _chooses_a_lane(self, test: Node, depth: int = _CALLS_FOLLOWED) -> bool:
+        """Whether a test compares a thread or a lane with one number, or is called as if it did."""
+        for one in test.walk("binary_expression", "unary_expression"):
+            sides = (one["left"], one["right"]) if one.type == "binary_expression" else (one["argument"],)
+            if one["operator"].text in ("==", "!=", "!") and any(map(self._counts_threads, sides)):
+                return True
+        for name in test.walk("identifier", "field_identifier"):
+            values = [value for value in name.choices if value != name] if depth else []
+            if _CHOSEN.fullmatch(name.text) or any(self._chooses_a_lane(value, depth - 1) for value in values):
+                return True
+        bare = test.get("value") or test
+        return bare.type in ("identifier", "field_expression") and self._counts_threads(bare)
+
+    def _counts_threads(self, node: Node) -> bool:
+        return any(node.role(role) for role in ("thread-index", "lane-id"))
+
+    def _has_one_thread(self, kernel: Node) -> bool:
+        """Whether every launch of a kernel in the file has blocks of one thread."""
+        name = kernel.name.rpartition("::")[2]
+        root = Node(self.analysis.source, self.analysis.source.tree.root_node)
+        launches = [call for call in root.walk("call_expression") if call.launched_block is not None]
+        blocks = [call.launched_block for call in launches if name in call.text]
+        sizes = [size for block in blocks if block is not None for size, _ in block.block_sizes]
+        return bool(sizes) and set(sizes) == {1}
+
     def _width_reads(self, function: Node) -> list[Node]:
         if self.analysis.defines("warpSize"):
             return []
@@ -145,6 +194,18 @@ class Warps:
         if operator is None or left is None or right is None or operator.text not in _SPLITS:
             return False
         return right.constant == _SPLITS[operator.text] and left.role("thread-index")
+
+
+def _tests_before(node: Node, function: Node) -> Iterator[Node]:
+    """The tests that decide whether a node runs: those around it, and those behind which threads leave before it."""
+    for around in node.ancestors("if_statement", "conditional_expression", "binary_expression"):
+        test = around.get("condition") if around.type != "binary_expression" else around.get("left")
+        if around.start >= function.start and test is not None and test.end <= node.start:
+            yield test
+    for one in function.walk("if_statement"):
+        leaves = one["consequence"].walk("return_statement", "continue_statement", "break_statement")
+        if one.end <= node.start and any(True for _ in leaves):
+            yield one["condition"]
 
 
 def _conjuncts(test: Node) -> Iterator[Node]:
