@@ -147,8 +147,9 @@ def kernels(source: Source) -> tuple[list[Embedded], bool]:
             if (made := _text_of(source, text)) is None:
                 continue
             begin, code = made
-            kernel = (begin - len(_HEAD), _HEAD + code + _TAIL) if is_body else made
-            kernel = (*kernel, compiler.headers)
+            if is_body:
+                begin, code = begin - len(_HEAD), _HEAD + code + _TAIL
+            kernel = (begin, code, compiler.headers)
             if kernel not in found:
                 size += len(code)
                 if len(found) == _MOST_SOURCES or size > _MOST_BYTES:
