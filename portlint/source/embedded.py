@@ -3,6 +3,8 @@
 The text of such a kernel becomes a `Source` of its own. It is made from the literals as they are written and has
 exactly their length: quotes become blanks, an escape becomes its character and blanks, a hole of a template becomes
 an identifier or its value. So an offset in the kernel plus the offset of its first literal is an offset in the file.
+A piece that goes into a kernel of CuPy's (`ElementwiseKernel`) is put into a function of ours; the head of that lies
+before the offset.
 """
 
 from __future__ import annotations

@@ -111,11 +111,11 @@ class Kernels:
         blocks = [self.configuration(call)[1:2] for call in self.launches(function)]
         calls = [call for call in self.scopes.callers(function) if self._meant(call["function"]) == function]
         calls = [call for call in calls if not self.configuration(call)]
-        users = {user.start: user for call in calls if (user := call.function) is not None}
+        users = {user.start: user for call in calls if (user := call.function) not in (None, function)}
         if not blocks and not users:
             return False
         return all(block and 0 < max(self.threads(block[0]), default=0) <= GROUP for block in blocks) and all(
-            self.has_at_most_32_threads(user) for user in users.values() if user != function
+            self.has_at_most_32_threads(user) for user in users.values()
         )
 
     def threads(self, block: Node) -> list[int]:
