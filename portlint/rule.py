@@ -15,11 +15,13 @@ from portlint.condition import Guard, Name, Op, any_way, names, words_of
 from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
+from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
 from portlint.tables import cuda_name, is_cuda_name
 
 __all__ = [
     "DEVICE_PASS",
     "HOST_PASS",
+    "PYTHON_KERNELS",
     "AnyOf",
     "AtMost",
     "Edit",

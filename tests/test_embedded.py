@@ -81,6 +81,7 @@ def test_the_text_has_the_length_of_the_literal(literal: str, expected: str) -> 
         "from torch.utils.cpp_extension import load_inline\nload_inline('x', None, 'a;')",
         "from torch.utils.cpp_extension import load_inline\nload_inline('x', None, cuda_sources=['a;'])",
         "import torch\ntorch.cuda._compile_kernel('a;', 'k')",
+        "from torch.cuda.jiterator import _create_jit_fn\n_create_jit_fn('a;')",
         "from cuda.bindings import nvrtc\nnvrtc.nvrtcCreateProgram(b'a;', b'k.cu', 0, [], [])",
         "from cuda.core.experimental import Program\nProgram('a;', 'c++')",
         "def make(code):\n    return cupy.RawKernel(code, 'k')\nmake('a;')",
@@ -104,10 +105,43 @@ def test_where_a_text_is_compiled(code: str) -> None:
         "cupy.RawKernel(unknown, 'k')",
         "cupy.RawKernel()",
         "from ours import RawKernel\nRawKernel('a;', 'k')",
+        "from pyopencl.elementwise import ElementwiseKernel\nElementwiseKernel(context, 'int n', 'a;')",
+        "cupy.ElementwiseKernel('T x', 'T y', unknown)",
+        "cupy._core.create_ufunc('k', ('f->f', 'd->d'))",
     ],
 )
 def test_a_text_that_no_compiler_reads_is_none(code: str) -> None:
     assert texts(CUPY + code + "\n") == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "cupy.ElementwiseKernel('T x', 'T y', {body}, 'k')",
+        "cupy.ElementwiseKernel('T x', 'T y', operation={body})",
+        "cupy.ReductionKernel('T x', 'T y', 'x', {body}, 'y = a', '0', 'k')",
+        "cupy._core.create_ufunc('k', ('f->f',), {body})",
+        "cupy._core.create_ufunc('k', ('f->f', ('d->d', {body})))",
+        "cupy._core.create_reduction_func('k', ('f->f',), ('in0', {body}, 'out0 = a', None))",
+        "from cupy import ElementwiseKernel as Kernel\nKernel('T x', 'T y', {body})",
+    ],
+)
+def test_a_piece_of_a_kernel_is_read_as_the_body_of_one(tmp_path: Path, call: str) -> None:
+    before = "    y = threadIdx.x % 32 + "
+    code = CUPY + call.format(body=f"'''\n{before}{WORD}()'''") + "\n"
+    assert any(text.startswith("__device__ void kernel() {") for text in texts(code))
+    unsigned = code.replace(f"{WORD}()", f"__popc({WORD}())")
+    assert (code[: code.index(WORD)].count("\n") + 1, len(before) + 1) in places(scan(tmp_path, unsigned))
+
+
+def test_the_preamble_of_a_piece_is_code_of_its_own(tmp_path: Path) -> None:
+    code = f"{CUPY}cupy.ElementwiseKernel('T x', 'T y', 'y = f()', 'k', preamble='void f() {{ {MASK} }}')\n"
+    assert places(scan(tmp_path, code)) == [(2, code.splitlines()[1].index(WORD) + 1)]
+
+
+def test_a_piece_at_the_start_of_a_file(tmp_path: Path) -> None:
+    code = f"BODY = '{MASK}'\nimport cupy\ncupy.ElementwiseKernel('T x', 'T y', BODY)\n"
+    assert places(scan(tmp_path, code)) == [(1, code.index(WORD) + 1)]
 
 
 def test_alternatives_and_additions() -> None:

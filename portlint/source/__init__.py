@@ -92,6 +92,11 @@ class Analysis:
         del name
         return None
 
+    def compiled(self, mark: Node) -> Node | None:
+        """The function that a mark such as `numba.cuda.jit` compiles for the device."""
+        del mark
+        return None
+
     def launched_bytes(self, call: Node) -> Node | None:
         """The dynamic shared memory that a kernel launch asks for."""
         del call

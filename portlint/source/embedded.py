@@ -3,6 +3,8 @@
 The text of such a kernel becomes a `Source` of its own. It is made from the literals as they are written and has
 exactly their length: quotes become blanks, an escape becomes its character and blanks, a hole of a template becomes
 an identifier or its value. So an offset in the kernel plus the offset of its first literal is an offset in the file.
+A piece that goes into a kernel of CuPy's (`ElementwiseKernel`) is put into a function of ours; the head of that lies
+before the offset.
 """
 
 from __future__ import annotations
@@ -46,6 +48,10 @@ class _Compiler(msgspec.Struct, frozen=True):
     """what it includes before the text"""
     has_host_pass: bool = False
     """whether it compiles the text for the host, too, as the compilers of whole files do"""
+    bodies: tuple[tuple[int | None, str], ...] = ()
+    """the arguments that it puts into a kernel of its own: statements or expressions"""
+    word: bytes = b""
+    """what else a file has to have, where functions of other packages have the same name"""
 
 
 _COMPILERS = {
@@ -55,18 +61,39 @@ _COMPILERS = {
     "DynamicSourceModule": _Compiler(((0, "source"),), ("pycuda",), has_host_pass=True),
     "load_inline": _Compiler(((1, "cpp_sources"), (2, "cuda_sources")), ("torch",), _TORCH_HEADERS, has_host_pass=True),
     "_compile_kernel": _Compiler(((0, "kernel_source"),), ("torch",)),
+    "_create_jit_fn": _Compiler(((0, "code_string"),), ("torch",)),
+    "_create_multi_output_jit_fn": _Compiler(((0, "code_string"),), ("torch",)),
     "nvrtcCreateProgram": _Compiler(((0, "src"),), ("cuda", "nvrtc")),
-    "Program": _Compiler(((0, "code"),), ("cuda",)),
+    "Program": _Compiler(((0, "code"),), ("cuda",), word=b"cuda.core"),
+    "ElementwiseKernel": _Compiler(
+        ((5, "preamble"),),
+        ("cupy",),
+        bodies=((2, "operation"), (None, "loop_prep"), (None, "after_loop")),
+        word=b"cupy",
+    ),
+    "ReductionKernel": _Compiler(
+        ((9, "preamble"),),
+        ("cupy",),
+        bodies=((2, "map_expr"), (3, "reduce_expr"), (4, "post_map_expr")),
+        word=b"cupy",
+    ),
+    "create_ufunc": _Compiler(((3, "preamble"),), ("cupy",), bodies=((1, "ops"), (2, "routine")), word=b"cupy"),
+    "create_reduction_func": _Compiler(
+        ((4, "preamble"),), ("cupy",), bodies=((1, "ops"), (2, "routine")), word=b"cupy"
+    ),
 }
 """last part of a name -> what is compiled"""
-_UNMISTAKABLE = frozenset(_COMPILERS) - {"Program"}
+_UNMISTAKABLE = frozenset(name for name, compiler in _COMPILERS.items() if not compiler.word)
 """names that nothing else has: they count where the import is not to be seen, too"""
-_UNMISTAKABLE_BYTES = tuple(name.encode() for name in sorted(_UNMISTAKABLE))
+_GATE = tuple((name.encode(), compiler.word) for name, compiler in _COMPILERS.items())
+_HEAD, _TAIL = b"__device__ void kernel() {", b";}"
+"""what stands around a text that is part of a kernel"""
 _OPERATORS_ON_TEXT = frozenset(
     "replace strip lstrip rstrip encode decode format substitute safe_substitute render expandtabs".split()
 )
 _WRAPPERS = frozenset(("textwrap.dedent", "inspect.cleandoc", "str", "bytes", "dedent"))
 _TEMPLATES = frozenset(("Template",))
+_TYPES = re.compile(r"['\"][\w?]*->[\w?]+['\"]")
 _DEPTH = 10
 _MOST_TEXTS = 8
 """texts that one argument may be"""
@@ -108,7 +135,7 @@ Text: TypeAlias = tuple[Piece, ...]
 
 def may_hold(text: bytes) -> bool:
     """The byte gate: False only if no function that compiles kernels is named in a Python text."""
-    return any(name in text for name in _UNMISTAKABLE_BYTES) or (b"Program" in text and b"cuda.core" in text)
+    return any(name in text and word in text for name, word in _GATE)
 
 
 def kernels(source: Source) -> tuple[list[Embedded], bool]:
@@ -118,12 +145,15 @@ def kernels(source: Source) -> tuple[list[Embedded], bool]:
     cut_off = False
     finder = _Finder(source)
     for call, compiler in finder.calls():
-        for text in finder.given(call, compiler):
+        for text, is_body in finder.given(call, compiler):
             if (made := _text_of(source, text)) is None:
                 continue
-            kernel = (*made, compiler.headers)
+            begin, code = made
+            if is_body:
+                begin, code = begin - len(_HEAD), _HEAD + code + _TAIL
+            kernel = (begin, code, compiler.headers)
             if kernel not in found:
-                size += len(made[1])
+                size += len(code)
                 if len(found) == _MOST_SOURCES or size > _MOST_BYTES:
                     cut_off = True
                     break
@@ -191,10 +221,14 @@ class _Finder:
             if compiler is not None and _is_at_home(qualified, last, compiler) and not _is_other_language(call):
                 yield call, compiler
 
-    def given(self, call: Node, compiler: _Compiler) -> list[Text]:
-        """The texts that a call may compile, as far as they are written in the file."""
-        code = (call.argument(*place) for place in compiler.places)
-        return [text for node in code if node is not None for text in self._texts(node, (), ())]
+    def given(self, call: Node, compiler: _Compiler) -> Iterator[tuple[Text, bool]]:
+        """The texts that a call may compile, as far as they are written in the file, and whether each is a body."""
+        for place in compiler.places:
+            if (node := call.argument(*place)) is not None:
+                yield from ((text, False) for text in self._texts(node, (), ()))
+        for place in compiler.bodies:
+            if (node := call.argument(*place)) is not None:
+                yield from ((text, True) for one in _each(node) for text in self._texts(one, (), ()))
 
     def _texts(self, node: Node, fillings: tuple[Filling, ...], path: tuple[int, ...]) -> list[Text]:
         self.steps += 1
@@ -342,6 +376,14 @@ def _call_of(use: Node) -> Node | None:
     if parent is not None and parent.type == "attribute" and parent["attribute"] == use:
         called, parent = parent, parent.parent
     return parent if parent is not None and parent.type == "call" and parent.get("function") == called else None
+
+
+def _each(node: Node) -> Iterator[Node]:
+    """The texts in a table of overloads `(("ff->f", "out0 = in0"), ...)`, without those that only name types."""
+    if node.type in ("tuple", "list"):
+        yield from (one for child in node.children for one in _each(child))
+    elif not (node.type == "string" and _TYPES.fullmatch(node.text)):
+        yield node
 
 
 def _is_at_home(qualified: str, last: str, compiler: _Compiler) -> bool:

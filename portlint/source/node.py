@@ -250,6 +250,11 @@ class Node:
         return self.source.analysis.instance_bytes(self)
 
     @property
+    def compiled(self) -> Node | None:
+        """Of a mark such as `numba.cuda.jit`: the Python function that it compiles for the device."""
+        return self.source.analysis.compiled(self)
+
+    @property
     def launched_bytes(self) -> Node | None:
         """Of a kernel launch: the dynamic shared memory that it asks for."""
         return self.source.analysis.launched_bytes(self)

@@ -4,10 +4,17 @@ There are two families. OCP `e4m3fn`/`e5m2` (NVIDIA, CDNA 4, RDNA 4) and FNUZ `e
 bias, largest value (448 against 240) and NaN, so bits of one read as the other are off by a factor of two. Matrix
 units take their own family only.
 
+In C++ HIP's types follow the device. Where it has one family (`HIP_FP8_TYPE_OCP`, `HIP_FP8_TYPE_FNUZ`), conversions of
+the other are for host code, and device code that uses them does not compile. `__hip_fp8_e4m3`, which HIPIFY makes of
+`__nv_fp8_e4m3`, is worse: it keeps the constructor from `short int`, so a float loses its fraction. Conversion functions
+given the other format assert, and without assertions write the device's own bits.
+
 ## Exceptions
 Naming a format to compare, to look up, to tag a configuration, or to hold bytes (`torch.empty`, `view`) is silent; what
 counts is a conversion to it, or its range taken for a scale. A default is a choice of the
 caller's where the file names the other variant too, and the limits of a format may be kept as constants.
+In C++ only conversions in device code are reported. Names that the tree gives a meaning of its own are silent, as is
+code behind a test of HIP's macros. `c10::Float8_e4m3fn` is converted in software on every device.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/reference/low_fp_types.html
@@ -15,14 +22,14 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/reference/low_fp_types.html
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, asked_by, has, on_platform
 
 rule = Rule(
     assumes={},
     message="'{text}' is used as the FP8 format; {target} has {fact}.",
     remedy={
-        "cdna3": "Choose the format from the device: `torch.float8_e4m3fnuz`/`float8_e5m2fnuz` on gfx94x, with scales computed from `torch.finfo` of that type; convert stored OCP weights, whose bits mean half the value as FNUZ.",
-        "amd": "Choose the format from the device's `gcnArchName`; without FP8 matrix units use bfloat16 or int8.",
+        "cdna3": "Choose the format from the device: `torch.float8_e4m3fnuz`/`float8_e5m2fnuz` on gfx94x, with scales computed from `torch.finfo` of that type; convert stored OCP weights, whose bits mean half the value as FNUZ. In C++ take `__hip_fp8_e4m3_fnuz` where `HIP_FP8_TYPE_FNUZ` is set and `HIP_FP8_TYPE_OCP` is not.",
+        "amd": "Choose the format from the device's `gcnArchName`; without FP8 matrix units use bfloat16 or int8. In C++ take `__hip_fp8_e4m3` where `HIP_FP8_TYPE_OCP` is set.",
         "nvidia": "Choose the format from the device: OCP `torch.float8_e4m3fn`/`float8_e5m2` from compute capability 8.9 on, bfloat16 or int8 before; FNUZ is for AMD's gfx94x only.",
         "*": "Choose the format from the device; without FP8 use bfloat16 or int8.",
     },
@@ -41,6 +48,59 @@ LOADED_AS = ("torch_dtype", "storage_dtype", "load_dtype")
 """names of the format that weights are stored in, whatever they are computed in"""
 COMPUTING = frozenset(("to", "type", "finfo", "astype"))
 """calls that convert to a format or take its range; a container of that dtype, a view and a tag compute nothing"""
+
+CXX_TYPES = " ".join(
+    f'"__{vendor}_fp8{width}_{layout}{variant}"'
+    for vendor, variants in (("nv", ("",)), ("hip", ("", "_fnuz")))
+    for variant in variants
+    for width in ("", "x2", "x4")
+    for layout in ("e4m3", "e5m2")
+)
+FROM = "float float2 double double2 halfraw halfraw2 bfloat16raw bfloat16raw2".split()
+CXX_CONVERSIONS = [
+    f"__{vendor}_cvt_{conversion}"
+    for vendor in ("nv", "hip")
+    for conversion in (
+        *(f"{kind}_to_fp8{'x2' if kind.endswith('2') else ''}" for kind in FROM),
+        "fp8_to_halfraw",
+        "fp8x2_to_halfraw2",
+    )
+]
+
+
+@rule.cuda(f"((call_expression function: (identifier) @fp8) (#any-of? @fp8 {CXX_TYPES}))")
+@rule.cuda(
+    "((call_expression function: (template_function"
+    " arguments: (template_argument_list . (type_descriptor . type: (type_identifier) @fp8 .) .)))"
+    f" (#any-of? @fp8 {CXX_TYPES}))"
+)
+@rule.cuda(f"((cast_expression type: (type_descriptor . type: (type_identifier) @fp8 .)) (#any-of? @fp8 {CXX_TYPES}))")
+def converted_in_device_code(fp8: Node) -> Hits:
+    template = next(fp8.ancestors("template_function", "call_expression"), None)
+    if template is not None and template.type == "template_function" and template["name"].text != "static_cast":
+        return
+    # of HIP's OCP types one has a constructor left for device code, from `short int`
+    yield from _in_device_code(fp8, "corrupts" if fp8.text.endswith("fp8_e4m3") else "breaks")
+
+
+@rule.cuda_calls(*CXX_CONVERSIONS)
+def converted_as(call: Node) -> Hits:
+    """A conversion function, and the format that it is given last."""
+    if call.arguments and call.arguments[-1].text.startswith(("__NV_E", "__HIP_E")):
+        yield from _in_device_code(call.arguments[-1], "corrupts")
+
+
+def _in_device_code(fp8: Node, verdict: str) -> Hits:
+    asked = asked_by(fp8.guards)
+    if not fp8.role("device-only") or asked & {"HIP_FP8_TYPE_OCP", "HIP_FP8_TYPE_FNUZ"}:
+        return
+    if fp8.source.defines(fp8.text):
+        return
+    is_fnuz = fp8.text.lower().endswith("fnuz")
+    # only code for HIP has the names of HIP
+    guards = fp8.guards if "nv" in fp8.text.lower()[:5] else (*fp8.guards, on_platform("rocm"))
+    assumes = {"dtype.fp8_in_device_code": has("FNUZ" if is_fnuz else "OCP")}
+    yield Hit(fp8, assumes, guards=guards, otherwise=verdict)
 
 
 @rule.references(*FACTS)

@@ -6,6 +6,7 @@ a ballot kept in 32 bits, `__popc` of it, or `1u << lane` compile and lose the u
 ## Exceptions
 Code that another platform never sees, and masks behind a type or a constant that the platform chooses, are silent.
 What only the first 32 threads of a block do leaves the upper half of a ballot empty.
+In Python only a mask of `0xffffffff` is reported, in kernels of `numba.cuda` and `cupyx.jit`.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-cross-lane-functions
@@ -20,7 +21,7 @@ rule = Rule(
     otherwise="corrupts",
     message="'{text}' keeps a set of lanes in 32 bits; {target} has {fact}.",
     remedy={
-        "amd": "Keep lane masks and ballots in `unsigned long long`, count them with `__popcll`/`__ffsll`/`__clzll`, write `1ull << lane`, and pass `~0ull` or `__activemask()` to the `*_sync` builtins.",
+        "amd": "Keep lane masks and ballots in `unsigned long long`, count them with `__popcll`/`__ffsll`/`__clzll`, write `1ull << lane`, and pass `~0ull` or `__activemask()` to the `*_sync` builtins; in `cupyx.jit` choose the mask by `cupy.cuda.runtime.is_hip`.",
         "*": "Keep lane masks and ballots in a 64-bit integer type, and use the 64-bit forms of the bit functions.",
     },
 )
@@ -30,8 +31,14 @@ SYNC = (
     " __match_all_sync __reduce_add_sync __reduce_min_sync __reduce_max_sync __reduce_and_sync __reduce_or_sync"
     " __reduce_xor_sync __syncwarp"
 )
+VOTES = "all any eq ballot match_any match_all".split()
+WAYS = ("", "_up", "_down", "_xor")
 WIDTH = {"lanes.width": 32}
 BALLOTS = "__ballot_sync __ballot __activemask __match_any_sync __match_all_sync"
+PYTHON_SYNC = (
+    *(f"numba.{home}.{name}_sync" for home in ("cuda", "hip") for name in VOTES),
+    *(f"{home}.shfl{way}_sync" for home in ("numba.cuda", "numba.hip", "cupyx.jit") for way in WAYS),
+)
 BIT_FUNCTIONS = "__popc __ffs __clz __brev __fns"
 
 
@@ -66,3 +73,13 @@ def narrow_count(call: Node) -> Hits:
 def lane_bit(shift: Node, one: Node, lane: Node) -> Hits:
     if one.constant == 1 and one.role("32-bit") and lane.role("lane-id"):
         yield Hit(shift, assumes=WIDTH)
+
+
+@rule.calls(*PYTHON_SYNC)
+def mask_of_32_lanes(call: Node) -> Hits:
+    """In Python, where a mask is a number without a type, one of 32 lanes names half of a wavefront."""
+    mask, function = call.argument(0), call.function
+    if mask is None or mask.constant != 0xFFFFFFFF or call.role("first-32-threads"):
+        return
+    if function is not None and not function.role("at-most-32-threads"):
+        yield Hit(mask, assumes=WIDTH, language="cuda")

@@ -26,6 +26,9 @@ rule = Rule(
         "*": "Start at half the device's warp size.",
     },
 )
+PYTHON_SHUFFLES = [
+    f"{home}.shfl_{way}_sync" for home in ("numba.cuda", "numba.hip", "cupyx.jit") for way in ("down", "up", "xor")
+]
 ASSIGNMENTS = ("init_declarator", "assignment_expression")
 
 
@@ -69,10 +72,53 @@ def _ends_at_one(loop: Node) -> bool:
     return test is not None and re.fullmatch(r"\(?\w+ *(> *0|>= *1|!= *0)?\)?u?", test.text) is not None
 
 
-def _in_groups_of_32(loop: Node) -> bool:
+def _in_groups_of_32(place: Node) -> bool:
     """Whether the function, or every caller of it in the file, splits the block into groups of 32 by literals."""
-    function = loop.function
+    function = place.function
     if function is None:
         return False
     users = [function, *(caller.function for caller in function.callers)]
     return any(user is not None and user.role("groups-of-32") for user in users)
+
+
+@rule.calls(*PYTHON_SHUFFLES)
+def python_shuffle(call: Node) -> Hits:
+    """A shuffle by a distance that a loop halves, or the first of five that are written out."""
+    distance, function = call.argument(2), call.function
+    if distance is None or function is None or call.role("group-width") or call.role("first-32-threads"):
+        return
+    if function.role("at-most-32-threads") or _in_groups_of_32(call):
+        return
+    first = distance if _is_written_out(call, function) else _first_of_loop(distance)
+    if first is not None:
+        yield Hit(first, language="cuda")
+
+
+def _is_written_out(call: Node, function: Node) -> bool:
+    """Whether a function shuffles by 16, and by 8, 4, 2 and 1 as well, but not by 32."""
+    shuffles = [one for one in function.walk("call") if one.name == call.name]
+    distances = {given.constant for one in shuffles if (given := one.argument(2)) is not None}
+    first = call.argument(2)
+    return first is not None and first.constant == 16 and distances >= {8, 4, 2, 1} and 32 not in distances
+
+
+def _first_of_loop(distance: Node) -> Node | None:
+    """The 16 that a loop's variable is given first."""
+    loops = distance.ancestors("while_statement", "for_statement")
+    loop = next((one for one in loops if _steps(one, distance.text)), None)
+    if loop is None:
+        return None
+    if loop.type == "for_statement":
+        return next(iter(loop["right"].children), loop["right"])
+    first = distance.assigned
+    return first if first is not None and first.constant == 16 else None
+
+
+def _steps(loop: Node, variable: str) -> bool:
+    """Whether a loop halves a variable down to a distance of one lane, or goes through 16, 8, 4, 2, 1."""
+    if loop.type == "for_statement":
+        return loop["left"].text == variable and loop["right"].constant == (16, 8, 4, 2, 1)
+    test = re.fullmatch(rf"\(?{re.escape(variable)}( *(> *0|>= *1|!= *0))?\)?", loop["condition"].text)
+    changes = (one.text.replace(" ", "") for one in loop["body"].walk("augmented_assignment", "assignment"))
+    halved = tuple(f"{variable}{step}" for step in ("//=2", ">>=1", f"={variable}//2", f"={variable}>>1"))
+    return test is not None and any(one in halved for one in changes)

@@ -3,6 +3,8 @@
 Lane numbers, warp numbers and buffers computed with a literal 32 still compile where a wavefront has 64 lanes. Votes,
 ballots and broadcasts then cover twice the lanes that the code thinks of, and a buffer of 32 slots is written past its end.
 
+Kernels written in Python, for `numba.cuda` or `cupyx.jit`, are read in the same way.
+
 ## Exceptions
 Splitting a block into groups of 32 is right on any hardware as long as the groups talk among themselves only, so lane
 arithmetic is reported only in functions that also use an operation over the whole warp. The first 32 threads of a block
@@ -15,20 +17,20 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
 
 from __future__ import annotations
 
-from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule, one_runs
+from portlint.rule import DEVICE_PASS, PYTHON_KERNELS, Hit, Hits, Node, Rule, one_runs
 
 rule = Rule(
     assumes={"lanes.width": 32},
     otherwise="corrupts",
     message="'{text}' is right only if a warp has 32 lanes; {target} has {fact}.",
     remedy={
-        "amd": "Take the width from `warpSize` in device code and from the device properties on the host; size arrays for the largest width, 64.",
+        "amd": "Take the width from `warpSize` in device code (`warpsize` of `cuda` or `jit` in Python) and from the device properties on the host; size arrays for the largest width, 64.",
         "*": "Take the width from the device.",
     },
 )
 
 LANE = {"%": 32, "&": 31}
-WARP = {"/": 32, ">>": 5}
+WARP = {"/": 32, "//": 32, ">>": 5}
 
 
 @rule.cuda(
@@ -72,6 +74,31 @@ def lane_indexed_array(access: Node, array: Node, lane: Node) -> Hits:
     if lane.role("hardware-lane") and array.role("shared-array") and array.extent == 32 and not lane.role("bounded"):
         stored = array.declaration if access.role("stored-to") else None
         yield Hit(stored or access)
+
+
+@rule.references(*PYTHON_KERNELS)
+def python_kernel(name: Node) -> Hits:
+    function = name.compiled
+    if function is None or function.role("at-most-32-threads"):
+        return
+    operations = function.warp_operations
+    for expression in function.walk("binary_operator") if operations else ():
+        operator, index, width = expression["operator"].text, expression["left"], expression["right"]
+        if width.constant != (LANE | WARP).get(operator, 0) or not index.role("thread-index"):
+            continue
+        if not (operator in WARP and expression.role("names-first-group")):
+            yield Hit(expression, guards=(*expression.guards, one_runs(operations)), language="cuda")
+
+
+@rule.references(*PYTHON_KERNELS)
+def lane_indexed_array_in_python(name: Node) -> Hits:
+    function = name.compiled
+    for access in function.walk("subscript") if function is not None else ():
+        lane = access["subscript"]
+        if not lane.role("hardware-lane") or access["value"].extent != 32:
+            continue
+        if not lane.role("bounded") and not access.role("first-32-threads"):
+            yield Hit(access, language="cuda")
 
 
 def _chooses_first_group(expression: Node) -> bool:

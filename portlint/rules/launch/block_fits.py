@@ -31,6 +31,12 @@ def launch(call: Node) -> Hits:
         yield from _judge(block, call)
 
 
+@rule.python("(call function: (subscript)) @call")
+def launch_in_python(call: Node) -> Hits:
+    if (block := call.launched_block) is not None:
+        yield from _judge(block, call)
+
+
 @rule.cuda("(launch_bounds . (_) @threads)")
 def bounds(threads: Node) -> Hits:
     yield from _judge(threads, threads)
@@ -38,6 +44,5 @@ def bounds(threads: Node) -> Hits:
 
 def _judge(block: Node, place: Node) -> Hits:
     for threads, guards in block.block_sizes:
-        yield Hit(
-            block.block_written, assumes={"launch.threads_per_block": at_most(threads)}, guards=(*place.guards, *guards)
-        )
+        assumes = {"launch.threads_per_block": at_most(threads)}
+        yield Hit(block.block_written, assumes, guards=(*place.guards, *guards), language="cuda")

@@ -6,6 +6,7 @@ never needs the package included.
 ## Exceptions
 Imports in a `try` that catches the failure, under `TYPE_CHECKING`, behind a test of the platform or of the package, or
 inside a function are silent, and so are imports of a package that the same tree holds: it is what is being ported.
+`numba.cuda` is silent after `numba.hip.pose_as_cuda()`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ rule = Rule(
     assumes={},
     message="'{text}' imports a package whenever the module is loaded; {target} has {fact}.",
     remedy={
-        "amd": "Import it where it is used, behind a test of the platform, or catch ImportError and OSError; for NVML use `amdsmi`.",
+        "amd": "Import it where it is used, behind a test of the platform, or catch ImportError and OSError; for NVML use `amdsmi`, for `numba.cuda` on Instinct GPUs numba-hip (experimental), which takes its place after `numba.hip.pose_as_cuda()`.",
         "*": "Import it where it is used, behind a test of the device, or catch ImportError and OSError and keep a path without it.",
     },
 )
@@ -48,10 +49,18 @@ def module_level_import(statement: Node) -> Hits:
     fact = next((fact for module in _modules(statement) if (fact := _fact(module))), None)
     if fact is None or not statement.role("import-time") or statement.role("repeated-import"):
         return
-    if statement.role("own-package"):
+    if statement.role("own-package") or (fact == FACTS["numba.cuda"] and _poses_as_cuda(statement)):
         return
     if not statement.role("guarded-import"):
         yield Hit(statement, assumes={fact: "native"})
+
+
+def _poses_as_cuda(statement: Node) -> bool:
+    """Whether numba-hip has taken the place of `numba.cuda` before."""
+    if not statement.source.mentions("pose_as_cuda"):
+        return False
+    calls = (call for call in statement.source.root.walk("call") if call.name == "numba.hip.pose_as_cuda")
+    return any(call.end < statement.start for call in calls)
 
 
 def _fact(module: str) -> str | None:

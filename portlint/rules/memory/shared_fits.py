@@ -43,6 +43,17 @@ def launch(call: Node) -> Hits:
     yield from _judge(call.launched_bytes, "memory.shared_bytes")
 
 
+@rule.python("(call function: (subscript)) @call")
+def launch_in_python(call: Node) -> Hits:
+    yield from _judge(call.launched_bytes, "memory.shared_bytes")
+
+
+@rule.calls("numba.cuda.shared.array", "numba.hip.shared.array", "cupyx.jit.shared_memory")
+def array_in_python(call: Node) -> Hits:
+    if needed := call.storage_bytes:
+        yield Hit(call, assumes={"memory.shared_static_bytes": at_most(needed)}, language="cuda")
+
+
 @rule.cuda_calls("cuLaunchKernel", "hipModuleLaunchKernel")
 def driver_launch(call: Node) -> Hits:
     yield from _judge(call.argument(DRIVER_POSITION), "memory.shared_bytes")
@@ -72,4 +83,5 @@ def _judge(size: Node | None, fact: str) -> Hits:
     for rung, guards in size.ladder if size is not None else ():
         needed = rung.constant
         if isinstance(needed, int) and needed > 0:
-            yield Hit(rung.origin, assumes={fact: at_most(needed)}, guards=(*guards, *rung.origin.guards))
+            both = (*guards, *rung.origin.guards)
+            yield Hit(rung.origin, assumes={fact: at_most(needed)}, guards=both, language="cuda")

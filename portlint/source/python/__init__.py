@@ -11,6 +11,7 @@ from portlint.source.python.choices import choices, origin, variants
 from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
 from portlint.source.python.guards import Guards
+from portlint.source.python.kernels import Kernels
 from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
 
@@ -32,7 +33,11 @@ class PythonAnalysis(Analysis):
 
     @cached_property
     def _roles(self) -> Roles:
-        return Roles(self.scopes)
+        return Roles(self.scopes, self._kernels)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(self.scopes)
 
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants; None where it is not known."""
@@ -82,6 +87,36 @@ class PythonAnalysis(Analysis):
         """The expression that a name was last given before, where that is known."""
         binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None
         return binding.value if binding is not None and binding.kind == "assign" else None
+
+    def compiled(self, mark: Node) -> Node | None:
+        """The function that a mark such as `numba.cuda.jit` compiles for the device."""
+        return self._kernels.compiled(mark)
+
+    def warp_operations(self, function: Node) -> list[Node]:
+        """What a device function does over the whole warp, however many lanes that has."""
+        return self._kernels.operations(function)
+
+    def launched_block(self, call: Node) -> Node | None:
+        """The size of the blocks of a launch `kernel[grid, block](...)`."""
+        return next(iter(self._kernels.configuration(call)[1:2]), None)
+
+    def launched_bytes(self, call: Node) -> Node | None:
+        """The dynamic shared memory that a launch `kernel[grid, block, stream, bytes](...)` asks for."""
+        return next(iter(self._kernels.configuration(call)[3:4]), None)
+
+    def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:
+        """The threads that a block size comes to."""
+        return [(threads, ()) for threads in self._kernels.threads(block)]
+
+    def extent(self, array: Node) -> int | None:
+        """The number of elements in the first dimension of a shared array."""
+        made = self._kernels.shared_array(array)
+        return next(iter(self._kernels.shape(made)), None) if made is not None else None
+
+    def storage_bytes(self, array: Node) -> int | None:
+        """The bytes that a shared array takes, where its type and all dimensions are known."""
+        made = self._kernels.shared_array(array)
+        return self._kernels.bytes_of(made) if made is not None else None
 
     def variants(self, string: Node) -> list[str]:
         """The texts that an f-string may be."""

@@ -10,6 +10,10 @@ only), "only-element" (of a list that is written out, or in none), "loaded" (by 
 looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
 OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is
 caught here, or by all callers of the function), "every-hip" (in the branch for all of HIP, whatever its architecture).
+
+In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
+"groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
+that is only compared with 0).
 """
 
 from __future__ import annotations
@@ -24,10 +28,11 @@ from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from portlint.condition import Value
     from portlint.source.node import Node
+    from portlint.source.python.kernels import Kernels
     from portlint.source.python.scopes import Scopes
 
 _TRACERS = frozenset(
@@ -60,14 +65,26 @@ _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64
 class Roles:
     """The roles in one file."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, kernels: Kernels) -> None:
         self.scopes = scopes
         self.values = Values(scopes)
+        self._of_device_code: dict[str, Callable[[Node], bool]] = {
+            "thread-index": kernels.is_thread_index,
+            "hardware-lane": kernels.is_hardware_lane,
+            "bounded": kernels.is_bounded,
+            "group-width": kernels.has_group_width,
+            "groups-of-32": kernels.works_in_groups,
+            "at-most-32-threads": kernels.has_at_most_32_threads,
+            "first-32-threads": kernels.is_in_first_group,
+            "names-first-group": kernels.only_names_first_group,
+        }
 
     def has(self, node: Node, role: str) -> bool:
         """Whether a node has a role."""
         if role in _DTYPE_ROLES:
             return self.values.of(node).dtype == role
+        if role in self._of_device_code:
+            return self._of_device_code[role](node)
         match role:
             case "tensor" | "array" | "traced":
                 return self.values.of(node).kind == role

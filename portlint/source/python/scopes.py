@@ -167,13 +167,18 @@ class Scopes:
     def _head(self, identifier: Node, depth: int) -> str:
         name = identifier.text
         binding = self.binding(name, identifier)
-        if binding is None or binding.kind == "import":
+        if binding is None or binding.kind == "import" or _is_none(binding):
             return self.imports.get(name) or (name if name in _BUILTINS else "")
         if binding.kind == "assign" and binding.value is not None and depth:
             value = binding.value
             if value.type in ("attribute", "identifier") and value != identifier:
                 return self.qualified(value, depth - 1)
         return ""
+
+
+def _is_none(binding: Binding) -> bool:
+    """Whether a name is given None, as that of a module is where it could not be imported."""
+    return binding.kind == "assign" and binding.value is not None and binding.value.type == "none"
 
 
 def _gather(source: Source) -> tuple[dict[str, str], dict[str, dict[int, list[Binding]]]]:
