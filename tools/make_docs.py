@@ -33,7 +33,7 @@ KEY_FACTS = {
 }
 """column of docs/targets.md -> fact"""
 
-FENCES = {"cu": "cuda", "cuh": "cuda", "hip": "cpp", "cpp": "cpp", "py": "python", "cmake": "cmake"}
+FENCES = {"cu": "cuda", "cuh": "cuda", "hip": "cpp", "cpp": "cpp", "h": "cpp", "py": "python", "cmake": "cmake"}
 """ending of a fixture -> the language that highlights it"""
 
 
