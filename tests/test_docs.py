@@ -60,7 +60,7 @@ def test_every_rule_and_target_has_its_place() -> None:
 
 def test_a_rule_page_has_its_properties() -> None:
     page = TOOL.pages()[PAGE]
-    assert "| Languages | CUDA and HIP C++ |" in page
+    assert "| Languages | CUDA and HIP C++, Python |" in page
     assert "| Fires on | corrupts: cdna2, cdna3, cdna4 |" in page
     assert "| Since | 0.1.0 |" in page
     assert "| To suppress | `// portlint: ignore[lanes/warp-is-32] reason` |" in page
