@@ -28,8 +28,6 @@ def test_a_name_that_hip_has_needs_no_replacement() -> None:
         ("cudaMalloc", "CUDA 12.8", True),
         ("__ll2bfloat16_rn", "HIP 7.0", False),
         ("__ll2bfloat16_rn", "CUDA 11.0", True),
-        ("__nanosleep", "HIP 7.0", False),
-        ("__nanosleep", "CUDA 12.8", True),
         ("cudaBindTexture", "CUDA 11.8", True),
         ("cudaBindTexture", "CUDA 12.8", False),
         ("cudaGraphConditionalHandleCreate", "HIP 7.0", False),

@@ -87,14 +87,14 @@ def _is_return(branch: Node) -> bool:
 def _lanes_that_leave(test: Node) -> dict[str, int | str]:
     """What a test assumes that parts a warp; nothing where a warp leaves as a whole."""
     for element in test.walk("subscript_expression"):
-        if any(index.role("linear") for index in element["indices"].children):
+        if any(index.role("linear-thread") for index in element["indices"].children):
             return EXITED
     for one in test.walk("binary_expression"):
         sides = (one["left"], one["right"]), (one["right"], one["left"])
         for side, bound in sides if one["operator"].text in COMPARISONS else ():
             number = bound.constant
             whole = number if isinstance(number, int) else 1
-            if side.role("linear") and whole % 64:
+            if side.role("linear-thread") and whole % 64:
                 return WIDTH if whole % 32 == 0 else EXITED
             if side.role("warp-id") and _is_32nd(side.origin):
                 return WIDTH

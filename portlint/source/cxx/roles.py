@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from portlint.source.cxx.preprocessor import Macro
 
 EXPRESSION_ROLES = frozenset(
-    ("thread-index", "linear", "block-index", "lane-id", "warp-id", "warp-size", "lane-mask", "ballot", "shared-array")
+    ("thread-index", "block-index", "lane-id", "warp-id", "warp-size", "lane-mask", "ballot", "shared-array")
 )
 
-# Facts beside the roles themselves. A `linear` thread index runs along the lanes of a warp: threadIdx.x has factor 1 in
-# it. A `warp-base` is the index of a warp's first thread. A vector has components x, y and z.
+# Facts beside the roles themselves, which `has` answers for too. A `linear` thread index runs along the lanes of a
+# warp: threadIdx.x has factor 1 in it. A `warp-base` is the index of a warp's first thread. A vector has components x,
+# y and z.
 _LINEAR, _WARP_BASE = "linear", "warp-base"
 _THREAD_VECTOR, _BLOCK_VECTOR = "thread-vector", "block-vector"
 _THREAD = frozenset(("thread-index", _LINEAR))

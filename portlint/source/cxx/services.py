@@ -498,6 +498,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "header-of-the-tree": _is_of_the_tree,
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
+    "linear-thread": lambda services, node: services.roles.has(node.raw, "linear"),
     "shuffle": lambda services, node: services.warps.is_shuffle(node),
     "group-width": lambda services, node: services.warps.has_group_width(node),
     "first-32-threads": lambda services, node: services.warps.is_in_first_group(node),
