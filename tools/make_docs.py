@@ -126,7 +126,7 @@ def _rule_page(one: Explanation, since: str) -> Iterator[str]:
 def _properties(one: Explanation, since: str) -> Iterator[str]:
     pack, _, name = one.name.partition("/")
     source = f"portlint/rules/{pack}/{name.replace('-', '_')}.py"
-    mark = "//" if one.languages == ("cuda",) else "#"
+    mark = "//" if one.languages[0] == "cuda" else "#"
     yield from ("| Property | Value |", "|---|---|")
     yield f"| Languages | {', '.join(LANGUAGES[language] for language in one.languages)} |"
     yield f"| Fires on | {'; '.join(_by_verdict(one.fires_on))} |"
