@@ -27,34 +27,37 @@ _SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
 _HERE = re.compile(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
 _BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "string"))
 """the files that list sources: name, language, and the node that a path is written as"""
-_DEEPEST = 6
-"""how many headers may stand between a header and the source files that bring it in"""
+_MOST_FILES = 100
+"""that are looked at between a header and the source files that bring it in"""
 _LARGEST_LIST = 1 << 19
 
 
 @cache
 def build_guards(file: str) -> tuple[Guard, ...]:
     """The condition under which the build compiles a file; nothing where that is not known."""
-    ways = _ways(file, _DEEPEST) if file else None
-    if ways is None or any(not way for way in ways):
+    ways = _ways(file) if file else None
+    if not ways or any(not way for way in ways):
         return ()
     listed = any_way(dict.fromkeys(ways), "the build's list of sources", 0)
     return (listed,) if fits(listed.condition) else ()
 
 
-def _ways(file: str, depth: int) -> list[tuple[Guard, ...]] | None:
-    """The conditions of every place that has the build compile a file; None where there is no such place."""
-    named = [*_named(file), *jit_guards(file)]
-    if named or not depth:
-        return named or None
+def _ways(file: str) -> list[tuple[Guard, ...]] | None:
+    """The conditions of every place that has the build compile a file; None where it may be compiled elsewhere."""
     ways: list[tuple[Guard, ...]] = []
-    beside = sources_in(os.path.dirname(file)) if file.endswith(CXX_HEADERS) else []
-    for user in users_of(file) or beside:
-        brought = _ways(user, depth - 1)
-        if brought is None:
+    seen, waiting = {file}, [file]
+    while waiting:
+        one = waiting.pop()
+        if named := [*_named(one), *jit_guards(one)]:
+            ways += named
+            continue
+        is_header = one.endswith(CXX_HEADERS)
+        users = users_of(one) or (sources_in(os.path.dirname(one)) if is_header else [])
+        if len(seen) > _MOST_FILES or not (users or is_header):  # a header that nobody includes takes it nowhere
             return None
-        ways += brought
-    return ways or None
+        waiting += set(users) - seen
+        seen.update(users)
+    return ways
 
 
 def _named(file: str) -> Iterator[tuple[Guard, ...]]:

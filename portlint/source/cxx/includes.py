@@ -38,8 +38,6 @@ _MOST_HEADERS = 60
 _LARGEST_HEADER = 1 << 20
 INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above the including file in which a quoted path is looked for as well"""
-
-
 _USERS_UP = 3
 """folders whose files a header may lean on: its own and those above it"""
 _MOST_LEANT_ON = 60
