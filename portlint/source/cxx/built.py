@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from portlint.condition import Guard, any_way
 from portlint.source import nearby
 from portlint.source.cxx.conditions import fits
+from portlint.source.cxx.includes import include_guards
 from portlint.source.cxx.jit import jit_guards
 from portlint.source.cxx.users import sources_in, users_of
 from portlint.source.language import CXX_HEADERS
@@ -35,28 +36,32 @@ _LARGEST_LIST = 1 << 19
 @cache
 def build_guards(file: str) -> tuple[Guard, ...]:
     """The condition under which the build compiles a file; nothing where that is not known."""
-    ways = _ways(file) if file else None
+    ways = dict.fromkeys(_ways(file)) if file else {}
     if not ways or any(not way for way in ways):
         return ()
-    listed = any_way(dict.fromkeys(ways), "the build's list of sources", 0)
+    listed = any_way(ways, "the build's list of sources", 0)
     return (listed,) if fits(listed.condition) else ()
 
 
-def _ways(file: str) -> list[tuple[Guard, ...]] | None:
-    """The conditions of every place that has the build compile a file; None where it may be compiled elsewhere."""
+def _ways(file: str) -> list[tuple[Guard, ...]]:
+    """The conditions of every place that has the build compile a file; one without conditions where it is not known."""
     ways: list[tuple[Guard, ...]] = []
-    seen, waiting = {file}, [file]
+    start: tuple[str, tuple[Guard, ...]] = (file, ())
+    seen, waiting = {start}, [start]
     while waiting:
-        one = waiting.pop()
+        one, around = waiting.pop()
         if named := [*_named(one), *jit_guards(one)]:
-            ways += named
+            ways += [(*around, *way) for way in named]
             continue
         is_header = one.endswith(CXX_HEADERS)
-        users = users_of(one) or (sources_in(os.path.dirname(one)) if is_header else [])
-        if len(seen) > _MOST_FILES or not (users or is_header):  # a header that nobody includes takes it nowhere
-            return None
-        waiting += set(users) - seen
-        seen.update(users)
+        users = users_of(one)
+        beside = sources_in(os.path.dirname(one)) if is_header and not users else []
+        if len(seen) > _MOST_FILES or not (users or beside or is_header):
+            ways.append(around)
+        # a header that nobody includes takes it nowhere
+        found = {(user, (*around, *include_guards(user, one))) for user in users} | {(user, around) for user in beside}
+        waiting += found - seen
+        seen |= found
     return ways
 
 

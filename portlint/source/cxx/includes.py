@@ -27,6 +27,8 @@ _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
 _TYPE = re.compile(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
     rb"|\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*[={]"
+    rb"|\btypedef\s+(?:struct|union|enum)\b[^;{}()]{0,80}\{[^{}]{0,20000}\}\s*(\w+)\s*[,;]"
+    rb"|\bextern\s+[\w:\s]{1,80}[\s*&](\w+)\s*(?:\[[^\]]{0,40}\]\s*)?;"
 )
 _FUNCTION = re.compile(
     rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
@@ -181,6 +183,15 @@ def _followed_in(path: str) -> list[tuple[int, str]]:
     return _followed(path, parts[0]) if parts is not None else []
 
 
+@cache
+def include_guards(user: str, header: str) -> tuple[Guard, ...]:
+    """The conditions around the `#include` by which a file brings a header in; nothing where it does so twice."""
+    parts = _read(user)
+    base = os.path.basename(header).encode()
+    places = [one.start() for one in INCLUDE.finditer(parts[0]) if one[2].endswith(base)] if parts is not None else []
+    return parts[1].guards_at(places[0]) if parts is not None and len(places) == 1 else ()
+
+
 def _followed(path: str, text: bytes) -> list[tuple[int, str]]:
     """The headers of the tree that a text includes itself, each with where it does."""
     named = (
@@ -225,7 +236,7 @@ def builds_with_torch(setup: str) -> bool:
 
 
 def types_of(masked: bytes) -> frozenset[str]:
-    """The names that code defines as types or namespaces, aliases of either included."""
+    """The names that code defines as types or namespaces, aliases included, or declares as variables of its own."""
     return frozenset(name.decode() for groups in _TYPE.findall(masked) for name in groups if name)
 
 
@@ -235,7 +246,11 @@ def _users_near(header: str) -> list[str]:
 
 
 def _resolve(includer: str, name: str, *, quoted: bool) -> str | None:
-    """The file that an include means: next to the including file; in quotes, below a root above it as well."""
+    """The file that an include means: next to the including file; in quotes, below a root above it as well.
+
+    `<library/part.h>` in a file of that library is looked for like one in quotes.
+    """
     if os.path.isabs(name):
         return None
-    return nearby.find(includer, name, INCLUDE_ROOTS) if quoted else nearby.find(includer, name, levels=1)
+    own = name.partition("/")[0] in os.path.dirname(includer).split(os.sep)
+    return nearby.find(includer, name, INCLUDE_ROOTS) if quoted or own else nearby.find(includer, name, levels=1)
