@@ -233,3 +233,51 @@ def test_sources_that_python_compiles_for_some_architectures(tmp_path: Path, sou
     targets = ("hopper", "blackwell", "blackwell-ultra", "blackwell-rtx")
     assert {one for one in targets if lives(guards, load(one), "cuda") is not False} == built_for
     assert lives(guards, AMD, "cuda") is not False
+
+
+def built_on(path: Path, *targets: str) -> set[str]:
+    return {one for one in targets if lives(build_guards(str(path)), load(one), "cuda") is not False}
+
+
+def test_the_conditions_around_an_include_are_those_of_the_header(tmp_path: Path) -> None:
+    utilities = '#ifndef USE_ROCM\n#include "mainloop.cuh"\n#endif\n'
+    write(tmp_path, {"utilities.h": utilities, "mainloop.cuh": "", "a.cu": '#include "utilities.h"\n'})
+    assert built_on(tmp_path / "mainloop.cuh", "hopper", "cdna3") == {"hopper"}
+    assert built_on(tmp_path / "utilities.h", "hopper", "cdna3") == {"hopper", "cdna3"}
+
+
+def test_an_included_name_means_the_nearest_header(tmp_path: Path) -> None:
+    lists = 'if(L STREQUAL "CUDA")\n set(S a.cu)\nendif()\n'
+    files = {"one/scan.h": "", "two/scan.h": "", "one/a.cu": '#include "scan.h"\n'}
+    write(
+        tmp_path, {"CMakeLists.txt": "", "one/CMakeLists.txt": lists, "two/part/b.cu": '#include "scan.h"\n', **files}
+    )
+    assert built_on(tmp_path / "one/scan.h", "hopper", "cdna3") == {"hopper"}
+    assert built_on(tmp_path / "two/scan.h", "hopper", "cdna3") == {"hopper", "cdna3"}
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        "if(NOT GPU STREQUAL VARIANT_CUDA)\n message(FATAL_ERROR no)\nendif()\nadd_subdirectory(part)\n",
+        "if(GPU STREQUAL VARIANT_CUDA)\n add_subdirectory(part)\nendif()\n",
+        "if(USE_ROCM)\n message(FATAL_ERROR no)\nendif()\nif(WITH_PART)\n add_subdirectory(part)\nendif()\n",
+    ],
+)
+def test_a_folder_that_the_build_adds_for_one_platform(tmp_path: Path, lists: str) -> None:
+    write(tmp_path, {"CMakeLists.txt": lists, "part/CMakeLists.txt": "set(S src/a.cu)\n", "part/src/a.cu": ""})
+    assert built_on(tmp_path / "part/src/a.cu", "hopper", "cdna3") == {"hopper"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "built_for"),
+    [
+        ("gpu_library(GPU_SRCS a.cu CUDA_SPECIFIC_SRCS b.cu)\n", {"hopper"}),
+        ("file(GLOB cuda_part b*.cu)\ngpu_library(CUDA_SPECIFIC_SRCS\n ${cuda_part})\n", {"hopper"}),
+        ("set(hip_part b.cu)\ngpu_library(HIP_SPECIFIC_SRCS ${hip_part})\n", {"cdna3"}),
+        ("gpu_library(CUDA_SRCS b.cu)\n", {"hopper", "cdna3"}),
+    ],
+)
+def test_a_list_that_is_said_to_be_for_one_platform(tmp_path: Path, lists: str, built_for: set[str]) -> None:
+    write(tmp_path, {"CMakeLists.txt": lists, "a.cu": "", "b.cu": ""})
+    assert built_on(tmp_path / "b.cu", "hopper", "cdna3") == built_for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from portlint.condition import PLATFORM_WORDS, UNANSWERABLE, Guard, Name, Op, words_of
@@ -48,11 +49,11 @@ class CMakeAnalysis(Analysis):
         return identifier.text.lower() if identifier is not None else ""
 
     def guards(self, node: Node) -> tuple[Guard, ...]:
-        """The `if()` blocks around a command.
+        """The `if()` blocks around a command, the keyword that it follows, and the tests before it that end the build.
 
         Tests of one plain variable, and of a variable that names a platform, can be answered.
         """
-        guards: list[Guard] = []
+        guards = [*self._keyword(node), *self._ends_before(node)]
         for block in node.ancestors("if_condition"):
             branch = [one for one in block.children if one.type in _BRANCHES and one.start <= node.start]
             for index, one in enumerate(branch):
@@ -62,6 +63,56 @@ class CMakeAnalysis(Analysis):
                     condition = UNANSWERABLE if grouped else self._condition(text, one.start)
                     guards.append(Guard(condition, index == len(branch) - 1, text, one.line))
         return tuple(reversed(guards))
+
+    def _keyword(self, argument: Node) -> list[Guard]:
+        """`CUDA_SPECIFIC_SRCS` before a list, or as the keyword that the variable with the list is given to."""
+        command = next(argument.ancestors("normal_command"), None) if argument.type == "argument" else None
+        if command is None:
+            return []
+        given = self.arguments(command)
+        kept = given[0].text if self.name(command) in ("set", "file") and given else ""
+        kept = given[1].text if kept.startswith("GLOB") and len(given) > 1 else kept
+        words = [one.text for one in given if one.start < argument.start] + self._given_to.get(kept, [])
+        specific = next((found for word in reversed(words) if (found := _SPECIFIC.fullmatch(word))), None)
+        word = specific[1].lower() if specific is not None else ""
+        return [Guard(_is_platform(word), True, specific[0], argument.line)] if specific is not None else []
+
+    @cached_property
+    def _given_to(self) -> dict[str, list[str]]:
+        """Variables with lists, and the keywords that they directly follow."""
+        found: dict[str, list[str]] = {}
+        for command in self.source.root.walk("normal_command"):
+            given = [one.text for one in self.arguments(command)]
+            for keyword, variable in pairwise(given):
+                if match := _VARIABLE.fullmatch(variable):
+                    found.setdefault(match[1], []).append(keyword)
+        return found
+
+    def _ends_before(self, node: Node) -> list[Guard]:
+        """That the tests did not hold, behind which the build ends with an error before a command is reached."""
+        guards: list[Guard] = []
+        for around in (node, *node.ancestors("normal_command", "if_condition")):
+            body = around.parent
+            for block in body.children if body is not None and body.type in ("body", "source_file") else ():
+                if block.start >= node.start:
+                    break
+                if block.type == "if_condition" and self._ends(block):
+                    test = block.children[0]
+                    text = " ".join(argument.text for argument in self.arguments(test))
+                    if test.text.count("(") == 1:
+                        guards.append(Guard(self._condition(text, test.start), False, text, test.line))
+        return guards
+
+    def _ends(self, block: Node) -> bool:
+        """Whether an `if()` without other branches ends the build."""
+        bodies = [one for one in block.children if one.type == "body"]
+        if len(bodies) != 1 or any(one.type in ("else_command", "elseif_command") for one in block.children):
+            return False
+        commands = [one for one in bodies[0].children if one.type == "normal_command"]
+        return any(
+            self.name(one) == "message" and self.arguments(one) and self.arguments(one)[0].text == "FATAL_ERROR"
+            for one in commands
+        )
 
     @cached_property
     def _knows_amd(self) -> bool:
@@ -139,6 +190,7 @@ class CMakeAnalysis(Analysis):
 _BRANCHES = frozenset(("if_command", "elseif_command", "else_command"))
 
 
+_SPECIFIC = re.compile(r"(CUDA|HIP|ROCM)_(?:SPECIFIC|ONLY)_\w+")
 _MATCHES = re.compile(r'\$?\{?\w*ARCH\w*\}? MATCHES "?([\daf|]+)"?')
 _IN_LIST = re.compile(r'"?([\d.af]+)"? IN_LIST \w*ARCH\w*')
 _NAMING = re.compile(r'\$?\{?\w+\}? STREQUAL "?(\w+)"?')
@@ -150,8 +202,10 @@ def _is_in_another_branch(command: Node, other: Node) -> bool:
     return one is not None and two is not None and one != two and one.parent == two.parent and one.type == "body"
 
 
-def _is_platform(word: str) -> Expression:
-    """That the build is for a platform; CUDA as the language of a build means NVIDIA's."""
-    if word not in PLATFORM_WORDS:
+def _is_platform(name: str) -> Expression:
+    """That the build is for a platform, `cuda` or `VARIANT_CUDA`; CUDA as what a build is for means NVIDIA's."""
+    named = PLATFORM_WORDS.intersection(words_of(name))
+    if len(named) != 1:
         return UNANSWERABLE
+    (word,) = named
     return Name("is_nvidia" if word == "cuda" else f"is_{word}")

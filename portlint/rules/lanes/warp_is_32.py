@@ -117,14 +117,25 @@ def _is_test_for_0(test: Node) -> bool:
     return test.type == "binary_expression" and test["operator"].text == "==" and test["right"].constant == 0
 
 
+def _uses_of(name: Node) -> list[Node]:
+    """The uses of a constant; of a member, those in its class and those that name a class."""
+    body = next(name.ancestors("field_declaration_list"), None)
+    if body is None:
+        return name.uses
+    named = ("qualified_identifier", "field_expression")
+    own = range(body.start, body.end)
+    return [use for use in name.uses if use.start in own or (use.parent is not None and use.parent.type in named)]
+
+
 def _given_width(name: Node, shown: Node, value: Node) -> Hits:
     """A width by its name, if a function that uses it does something over the whole warp.
 
     A width that no function of the file uses is meant for other files.
     """
-    if value.role("by-wave-width") or (name.type == "field_identifier" and not name.uses):
+    uses = _uses_of(name)
+    if value.role("by-wave-width") or (name.type == "field_identifier" and not uses):
         return  # chosen by the compiler's own macro; a member that nobody reads
-    functions = [function for use in name.uses if (function := use.function) is not None]
+    functions = [function for use in uses if (function := use.function) is not None]
     operations = [operation for function in functions for operation in function.warp_operations]
     if not functions and name.is_read_elsewhere:
         yield Hit(shown, guards=(*value.guards, DEVICE_PASS))

@@ -26,7 +26,7 @@ rule = Rule(
 )
 
 SAME_EITHER_WAY = 256
-"""threads per block: as many waves on each of four execution units as there are blocks"""
+"""threads per block: as many waves on each of four execution units as there are blocks; n times as many have n each"""
 
 
 @rule.cuda("(launch_bounds) @bounds")
@@ -35,5 +35,7 @@ def bounds(bounds: Node) -> Hits:
     if len(bounds.children) < 2 or chosen or bounds.role("written-for-hip"):
         return
     threads, count = bounds.children[:2]
-    if isinstance(count.constant, int) and count.constant > 1 and threads.constant != SAME_EITHER_WAY:
+    wanted, block = count.constant, threads.constant
+    implied = block // SAME_EITHER_WAY if isinstance(block, int) else 0
+    if isinstance(wanted, int) and wanted > max(1, implied) and block != SAME_EITHER_WAY:
         yield Hit(count, guards=(*bounds.guards, *count.origin.guards))

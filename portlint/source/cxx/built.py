@@ -24,11 +24,13 @@ from portlint.source.language import CXX_HEADERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from portlint.source import Source
+
 _SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
 _HERE = re.compile(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
 _BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "string"))
 """the files that list sources: name, language, and the node that a path is written as"""
-_MOST_FILES = 100
+_MOST_FILES = 600
 """that are looked at between a header and the source files that bring it in"""
 _LARGEST_LIST = 1 << 19
 
@@ -72,12 +74,39 @@ def _named(file: str) -> Iterator[tuple[Guard, ...]]:
         for name, language, kind in _BUILDS:
             for pattern, guards in _lists(os.path.join(folder, name), language, kind):
                 if fnmatch.fnmatchcase(relative, pattern):
-                    yield guards
+                    yield (*_guards_of_folder(folder), *guards)
+
+
+@cache
+def _guards_of_folder(folder: str) -> tuple[Guard, ...]:
+    """The conditions under which CMake lists of the folders above bring in that of a folder."""
+    for above in nearby.folders(folder):
+        relative = os.path.relpath(folder, above or ".").replace(os.sep, "/")
+        found = [guards for name, guards in _subfolders(os.path.join(above, "CMakeLists.txt")) if name == relative]
+        if found:
+            return (*_guards_of_folder(above), *found[0]) if len(found) == 1 else ()
+    return ()
+
+
+@cache
+def _subfolders(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
+    """The folders that a CMake list adds, and the tests around that."""
+    source = _build_file(path, "cmake")
+    commands = source.root.walk("normal_command") if source is not None else ()
+    added = [one for one in commands if one.name == "add_subdirectory" and one.arguments]
+    return tuple((_plain(one.arguments[0].text), one.guards) for one in added)
 
 
 @cache
 def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
     """Every source file that a build names: a pattern relative to its folder, and the tests around it."""
+    source = _build_file(path, language)
+    named = ((_plain(node.text), node) for node in source.root.walk(kind)) if source is not None else ()
+    return tuple((name, node.guards) for name, node in named if _SOURCE.fullmatch(name))
+
+
+@cache
+def _build_file(path: str, language: str) -> Source | None:
     from portlint.source import Source
     from portlint.source.prescan import Limits, refuse
 
@@ -85,11 +114,10 @@ def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, tuple[Guard,
         with open(path, "rb") as file:
             text = file.read(_LARGEST_LIST + 1)
     except OSError:
-        return ()
+        return None
     if len(text) > _LARGEST_LIST or refuse(text, language, Limits()):
-        return ()
-    named = ((_plain(node.text), node) for node in Source(path, text, language, path).root.walk(kind))
-    return tuple((name, node.guards) for name, node in named if _SOURCE.fullmatch(name))
+        return None
+    return Source(path, text, language, path)
 
 
 def _plain(name: str) -> str:

@@ -18,7 +18,7 @@ from portlint.source import nearby
 from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.lexer import mask
 from portlint.source.cxx.preprocessor import Preprocessor
-from portlint.source.cxx.users import INCLUDE, all_users_of, users_of
+from portlint.source.cxx.users import INCLUDE, INCLUDE_ROOTS, all_users_of, users_of
 
 if TYPE_CHECKING:
     from portlint.condition import Expression, Guard
@@ -38,8 +38,6 @@ _DEEPEST = 6
 _MOST_HEADERS = 60
 """of one file; a tree with more than that is not read to its end"""
 _LARGEST_HEADER = 1 << 20
-INCLUDE_ROOTS = ("", "include", "csrc", "src")
-"""folders above the including file in which a quoted path is looked for as well"""
 _USERS_UP = 3
 """folders whose files a header may lean on: its own and those above it"""
 _MOST_LEANT_ON = 60

@@ -17,12 +17,12 @@ from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition, reached, rungs
 from portlint.source.cxx.conditions import fits
-from portlint.source.cxx.includes import INCLUDE_ROOTS, Includes, builds_with_torch, constants_of, types_of
+from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
-from portlint.source.cxx.users import all_users_of
+from portlint.source.cxx.users import INCLUDE_ROOTS, all_users_of
 from portlint.source.cxx.warps import Warps
 from portlint.source.language import CXX_HEADERS
 from portlint.source.node import Node

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|cuh|hpp|hh|inl|cu))[">]', re.MULTILINE)
+INCLUDE_ROOTS = ("", "include", "csrc", "src")
+"""folders above an including file in which a quoted path is looked for as well"""
 _MOST_USERS = 60
 """of one header, those of its users included; one with more is for everybody"""
 _MOST_FILES = 20_000
@@ -61,10 +63,10 @@ def _users_in(root: str, header: str) -> list[str]:
 
 
 def _means(user: str, path: str, header: str) -> bool:
-    """Whether an included path is this header: next to its user, or somewhere below a folder that compilers search."""
-    beside = os.path.normpath(os.path.join(os.path.dirname(user), path))
-    if beside == header or os.path.isfile(beside):
-        return beside == header
+    """Whether an included path is this header: near its user, or somewhere below a folder that compilers search."""
+    near = nearby.find(user, path, INCLUDE_ROOTS)
+    if near is not None:
+        return near == header
     return header.endswith(os.sep + os.path.normpath(path).lstrip("./"))
 
 
