@@ -36,6 +36,7 @@ DECLARING = (
     "preproc_defined",
     "preproc_call",
 )
+TYPES = ("struct_specifier", "union_specifier", "enum_specifier")
 VERSION = re.compile(r"VERSION|VER_M")
 
 
@@ -63,6 +64,8 @@ def _is_a_use(word: Node) -> bool:
         return False
     if parent.type in DECLARING:
         return word.type == "preproc_arg"  # what a macro stands for
+    if parent.type in TYPES and parent.parent is not None and parent.parent.type == "type_definition":
+        return False  # `typedef struct name *pointer;` declares the structure
     if parent.type == "qualified_identifier":
         scope = parent.get("scope")
         return scope is None or not scope.text
