@@ -66,6 +66,8 @@ def _is_a_use(word: Node) -> bool:
         return word.type == "preproc_arg"  # what a macro stands for
     if parent.type in TYPES and parent.parent is not None and parent.parent.type == "type_definition":
         return False  # `typedef struct name *pointer;` declares the structure
+    if parent.type == "enumerator":
+        return parent["name"] != word
     if parent.type == "qualified_identifier":
         scope = parent.get("scope")
         return scope is None or not scope.text
