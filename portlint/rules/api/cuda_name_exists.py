@@ -37,6 +37,8 @@ DECLARING = (
     "preproc_call",
 )
 TYPES = ("struct_specifier", "union_specifier", "enum_specifier")
+PLAIN = frozenset("llmax llmin ullmax ullmin umax umin".split())
+"""names that anybody may use for something else: the toolkit's only where device code calls them"""
 VERSION = re.compile(r"VERSION|VER_M")
 
 
@@ -61,6 +63,8 @@ def _is_a_use(word: Node) -> bool:
     """Whether the name is the toolkit's here, and not declared, tested for, or another's member."""
     parent = word.parent
     if parent is None or word.type in ("field_identifier", "ERROR"):
+        return False
+    if word.text in PLAIN and not (parent.type == "call_expression" and word.role("device-only")):
         return False
     if parent.type in DECLARING:
         return word.type == "preproc_arg"  # what a macro stands for
