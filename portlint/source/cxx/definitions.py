@@ -116,8 +116,8 @@ class Definitions:
                 if declarator.parent is not None:
                     yield from _declared_by(kind, declarator, declarator.parent)
         for node in captures.get("templated", ()):  # `tile<32> name = ...;`, which the grammar takes for comparisons
-            name = node.child_by_field_name("left") or node
-            yield Definition(text_of(name), "variable", name.start_byte, node.child_by_field_name("right"), node)
+            named = node.child_by_field_name("left") or node
+            yield Definition(text_of(named), "variable", named.start_byte, node.child_by_field_name("right"), node)
         for node in captures.get("enumerator", ()):
             if name := node.child_by_field_name("name"):
                 yield Definition(text_of(name), "enumerator", name.start_byte, node.child_by_field_name("value"), node)
