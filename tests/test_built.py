@@ -7,6 +7,7 @@ import pytest
 from portlint.judge import lives
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.twins import twin_guards
+from portlint.source.cxx.users import all_users_of, users_of
 from portlint.target import load
 
 AMD, NVIDIA = load("cdna3"), load("hopper")
@@ -233,3 +234,10 @@ def test_sources_that_python_compiles_for_some_architectures(tmp_path: Path, sou
     targets = ("hopper", "blackwell", "blackwell-ultra", "blackwell-rtx")
     assert {one for one in targets if lives(guards, load(one), "cuda") is not False} == built_for
     assert lives(guards, AMD, "cuda") is not False
+
+
+def test_whoever_asks_for_the_users_of_a_header_finds_them_all(tmp_path: Path) -> None:
+    write(tmp_path, {"CMakeLists.txt": "", "a.cuh": "", "b.cu": '#include "a.cuh"\n'})
+    header, user = str(tmp_path / "a.cuh"), str(tmp_path / "b.cu")
+    assert all_users_of(header) == [user]
+    assert users_of(header) == [user]
