@@ -7,6 +7,7 @@ import pytest
 from portlint.judge import lives
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.twins import twin_guards
+from portlint.source.cxx.users import all_users_of, users_of
 from portlint.target import load
 
 AMD, NVIDIA = load("cdna3"), load("hopper")
@@ -281,3 +282,10 @@ def test_a_folder_that_the_build_adds_for_one_platform(tmp_path: Path, lists: st
 def test_a_list_that_is_said_to_be_for_one_platform(tmp_path: Path, lists: str, built_for: set[str]) -> None:
     write(tmp_path, {"CMakeLists.txt": lists, "a.cu": "", "b.cu": ""})
     assert built_on(tmp_path / "b.cu", "hopper", "cdna3") == built_for
+
+
+def test_whoever_asks_for_the_users_of_a_header_finds_them_all(tmp_path: Path) -> None:
+    write(tmp_path, {"CMakeLists.txt": "", "a.cuh": "", "b.cu": '#include "a.cuh"\n'})
+    header, user = str(tmp_path / "a.cuh"), str(tmp_path / "b.cu")
+    assert all_users_of(header) == [user]
+    assert users_of(header) == [user]

@@ -41,7 +41,7 @@ def test_what_a_toolkit_has(name: str, toolkit: str, has: bool) -> None:
     assert row.in_toolkit(toolkit) is has
 
 
-@pytest.mark.parametrize("name", ["nccl", "ncclAllReduce", "saturate", "umin", "malloc", "at", "nvm", ""])
+@pytest.mark.parametrize("name", ["nccl", "ncclAllReduce", "saturate", "mulhi", "malloc", "at", "nvm", ""])
 def test_other_names_are_none_of_cuda(name: str) -> None:
     assert not is_cuda_name(name)
 

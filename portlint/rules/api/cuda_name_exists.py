@@ -36,6 +36,9 @@ DECLARING = (
     "preproc_defined",
     "preproc_call",
 )
+TYPES = ("struct_specifier", "union_specifier", "enum_specifier")
+PLAIN = frozenset("llmax llmin ullmax ullmin umax umin".split())
+"""names that anybody may use for something else: the toolkit's only where device code calls them"""
 VERSION = re.compile(r"VERSION|VER_M")
 
 
@@ -61,8 +64,14 @@ def _is_a_use(word: Node) -> bool:
     parent = word.parent
     if parent is None or word.type in ("field_identifier", "ERROR"):
         return False
+    if word.text in PLAIN and not (parent.type == "call_expression" and word.role("device-only")):
+        return False
     if parent.type in DECLARING:
         return word.type == "preproc_arg"  # what a macro stands for
+    if parent.type in TYPES and parent.parent is not None and parent.parent.type == "type_definition":
+        return False  # `typedef struct name *pointer;` declares the structure
+    if parent.type == "enumerator":
+        return parent["name"] != word
     if parent.type == "qualified_identifier":
         scope = parent.get("scope")
         return scope is None or not scope.text

@@ -21,6 +21,8 @@ _QUERY = """
 (parameter_declaration declarator: (_) @parameter)
 (optional_parameter_declaration declarator: (_) @parameter)
 (for_range_loop declarator: (_) @range)
+(expression_statement (binary_expression left: (binary_expression operator: "<") operator: ">"
+    right: [(identifier) (assignment_expression left: (identifier))] @templated))
 (enumerator) @enumerator
 (assignment_expression left: (identifier)) @assignment
 (update_expression argument: (identifier)) @assignment
@@ -113,6 +115,9 @@ class Definitions:
             for declarator in captures.get(kind, ()):
                 if declarator.parent is not None:
                     yield from _declared_by(kind, declarator, declarator.parent)
+        for node in captures.get("templated", ()):  # `tile<32> name = ...;`, which the grammar takes for comparisons
+            named = node.child_by_field_name("left") or node
+            yield Definition(text_of(named), "variable", named.start_byte, node.child_by_field_name("right"), node)
         for node in captures.get("enumerator", ()):
             if name := node.child_by_field_name("name"):
                 yield Definition(text_of(name), "enumerator", name.start_byte, node.child_by_field_name("value"), node)

@@ -27,12 +27,12 @@ _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
 _TYPE = re.compile(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
     rb"|\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*[={]"
-    rb"|\btypedef\s+(?:struct|union|enum)\b[^;{}()]{0,80}\{[^{}]{0,20000}\}\s*(\w+)\s*[,;]"
-    rb"|\bextern\s+[\w:\s]{1,80}[\s*&](\w+)\s*(?:\[[^\]]{0,40}\]\s*)?;"
+    rb"|\}\s*(\w+)\s*[,;]"
 )
 _FUNCTION = re.compile(
     rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
 )
+_EXTERN = re.compile(rb"\bextern\b[^;(){}=\"]{0,120}?\b(\w+)\s*;")
 _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6
 _MOST_HEADERS = 60
@@ -51,7 +51,7 @@ class Header(msgspec.Struct, frozen=True):
     """the conditions under which it is included"""
     preprocessor: Preprocessor
     names: frozenset[str]
-    """what it gives a meaning: macros, constants, types and functions"""
+    """what it gives a meaning: macros, constants, external variables, types and functions"""
 
 
 class Includes:
@@ -210,7 +210,8 @@ def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
         return None
     masked = mask(text)
     own = Preprocessor(masked)
-    return text, own, constants_of(masked) | types_of(masked) | functions_of(masked) | own.macros.keys()
+    names = constants_of(masked) | externs_of(masked) | types_of(masked) | functions_of(masked)
+    return text, own, names | own.macros.keys()
 
 
 def functions_of(masked: bytes) -> frozenset[str]:
@@ -221,6 +222,11 @@ def functions_of(masked: bytes) -> frozenset[str]:
 def constants_of(masked: bytes) -> frozenset[str]:
     """The names that code declares as constants with a value, wherever they stand."""
     return frozenset(name.decode() for name in _CONSTANT.findall(masked))
+
+
+def externs_of(masked: bytes) -> frozenset[str]:
+    """The variables that code declares as defined in some file of its own: pointers to functions that it loads."""
+    return frozenset(name.decode() for name in _EXTERN.findall(masked))
 
 
 @cache
@@ -234,7 +240,7 @@ def builds_with_torch(setup: str) -> bool:
 
 
 def types_of(masked: bytes) -> frozenset[str]:
-    """The names that code defines as types or namespaces, aliases included, or declares as variables of its own."""
+    """The names that code defines as types or namespaces, aliases of either included."""
     return frozenset(name.decode() for groups in _TYPE.findall(masked) for name in groups if name)
 
 

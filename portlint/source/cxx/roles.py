@@ -91,6 +91,7 @@ _TILES = (
     "labeled_partition",
     "binary_partition",
 )
+_SMALL_TILE = re.compile(r"(?:thread_block_tile|tiled_partition)\s*<\s*(?:1|2|4|8|16|32)[uU]?\s*[,>]")
 _CASTS = frozenset(("static_cast", "const_cast", "reinterpret_cast"))
 _SYNC_MASKS = """
 (call_expression function: (identifier) @_name arguments: (argument_list . (identifier) @mask)
@@ -218,7 +219,7 @@ class Roles:
         group = self._group(function.child_by_field_name("argument"), frame)
         match method:
             case "thread_rank":
-                return _LANE if group == "tile" else _THREAD
+                return _LANE if group else _THREAD
             case "thread_index":
                 return frozenset((_THREAD_VECTOR,))
             case "group_index" | "block_index":
@@ -226,19 +227,23 @@ class Roles:
             case "block_rank":
                 return _BLOCK
             case "meta_group_rank":
-                return _WARP if group == "tile" else _NOTHING
+                return _WARP if group else _NOTHING
             case _ if _BALLOTS.fullmatch(method):
-                return _BALLOT
+                return _NOTHING if group == "small tile" else _BALLOT
             case _:
                 return _LANE if _LANE_CALL.fullmatch(_squeeze(method)) else _by_name(method) & _WIDTH
 
     def _group(self, node: Node | None, frame: Frame) -> str:
-        """`tile` for a cooperative group within a warp, "" for any other."""
+        """`tile` for a cooperative group within a warp, `small tile` for one of 32 threads or fewer, "" for any other.
+
+        HIP moves the ballots of a tile down to the lowest bits, so that those of a small one fit 32.
+        """
         for _ in range(_MOST_LEVELS):
             if node is None:
                 return ""
             if node.type == "call_expression":
-                return "tile" if self._names.name(node).rpartition("::")[2] in _TILES else ""
+                name = self._names.name(node).rpartition("::")[2]
+                return _tile(text_of(node.child_by_field_name("function"))) if name in _TILES else ""
             if node.type != "identifier":
                 return ""
             declared = self._definitions.declared(text_of(node), frame.at)
@@ -246,7 +251,7 @@ class Roles:
                 return ""
             type_text = text_of(declared[-1].node.child_by_field_name("type"))
             if any(tile in type_text for tile in _TILES):
-                return "tile"
+                return _tile(type_text)
             node = declared[-1].value
             if node is not None and node.type in ("argument_list", "initializer_list"):
                 node = node.named_children[0] if node.named_child_count == 1 else None
@@ -436,6 +441,11 @@ def _by_device_name(name: str) -> frozenset[str]:
     if _WARP_NAME.fullmatch(squeezed):
         return _WARP
     return _THREAD if _THREAD_NAME.fullmatch(squeezed) else _NOTHING
+
+
+def _tile(text: str) -> str:
+    """Which tile a type, or a function that makes one, stands for."""
+    return "small tile" if _SMALL_TILE.search(text) else "tile"
 
 
 def _squeeze(name: str) -> str:

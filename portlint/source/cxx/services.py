@@ -17,7 +17,7 @@ from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition, reached, rungs
 from portlint.source.cxx.conditions import fits
-from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, types_of
+from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, externs_of, types_of
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
@@ -361,12 +361,11 @@ class CxxServices(CxxAnalysis, Analysis):
 
     @cached_property
     def _own_names(self) -> frozenset[str]:
-        """The macros, functions, types and namespace-level constants of the file."""
+        """The macros, functions, types, external variables and namespace-level constants of the file."""
         root = Node(self.source, self.source.tree.root_node)
         functions = {self.name(one).rpartition("::")[2] for one in root.walk("function_definition")}
-        return frozenset(
-            functions | self.preprocessor.macros.keys() | constants_of(self.masked) | types_of(self.masked)
-        )
+        variables = constants_of(self.masked) | externs_of(self.masked)
+        return frozenset(functions | self.preprocessor.macros.keys() | variables | types_of(self.masked))
 
 
 _TEMPLATES = ("template_function", "template_method")

@@ -36,7 +36,7 @@ def users_of(header: str) -> list[str]:
 def all_users_of(header: str) -> list[str]:
     """The files that include a header, directly or through others; nothing where there are too many to read."""
     found: list[str] = []
-    waiting = [*users_of(header)]
+    waiting = list(users_of(header))
     while waiting:
         user = waiting.pop()
         if user not in found and user != header:
