@@ -88,10 +88,17 @@ class CxxServices(CxxAnalysis, Analysis):
         """
         return self._around(node, super().guards(node))
 
+    def guards_as_written(self, node: Node) -> tuple[Guard, ...]:
+        """The same, with the macros of headers as they are: shorter."""
+        return (*self._guards_from_outside(node), *super().guards(node))
+
     def _around(self, node: Node, own: tuple[Guard, ...]) -> tuple[Guard, ...]:
         """A node's own guards, macros of headers resolved, with those of its file and of the calls of its function."""
+        return (*self._guards_from_outside(node), *map(self.includes.resolve, own))
+
+    def _guards_from_outside(self, node: Node) -> tuple[Guard, ...]:
         called = self._guard_of_calls(node)
-        return (*self._file_guards, *([] if called is None else [called]), *map(self.includes.resolve, own))
+        return (*self._file_guards, *([] if called is None else [called]))
 
     @cached_property
     def _file_guards(self) -> tuple[Guard, ...]:
@@ -115,9 +122,12 @@ class CxxServices(CxxAnalysis, Analysis):
         calls = self._calls_from_anywhere(name)
         if not calls or len(calls) > _MOST_CALLS:
             return None
-        ways = dict.fromkeys(services.guards(call) for services, call in calls)
-        called = any_way(ways, name, function.line)
-        return called if all(ways) and fits(called.condition) else None
+        for guards in (CxxServices.guards, CxxServices.guards_as_written):
+            ways = dict.fromkeys(guards(services, call) for services, call in calls)
+            called = any_way(ways, name, function.line)
+            if not all(ways) or fits(called.condition):
+                return called if all(ways) else None
+        return None
 
     def _calls_from_anywhere(self, name: str) -> list[tuple[CxxServices, Node]] | None:
         """The calls of a function, by this file and by those that include it; None where it may have others."""
