@@ -39,32 +39,39 @@ _LARGEST_LIST = 1 << 19
 def build_guards(file: str) -> tuple[Guard, ...]:
     """The condition under which the build compiles a file; nothing where that is not known."""
     ways = dict.fromkeys(_ways(file)) if file else {}
-    if not ways or any(not way for way in ways):
+    if not ways:
         return ()
     listed = any_way(ways, "the build's list of sources", 0)
     return (listed,) if fits(listed.condition) else ()
 
 
 def _ways(file: str) -> list[tuple[Guard, ...]]:
-    """The conditions of every place that has the build compile a file; one without conditions where it is not known."""
+    """The conditions of every place that has the build compile a file; nothing where it may be compiled anyway."""
     ways: list[tuple[Guard, ...]] = []
     start: tuple[str, tuple[Guard, ...]] = (file, ())
     seen, waiting = {start}, [start]
     while waiting:
         one, around = waiting.pop()
-        if named := [*_named(one), *jit_guards(one)]:
-            ways += [(*around, *way) for way in named]
-            continue
+        named = _listed(one)
         is_header = one.endswith(CXX_HEADERS)
-        users = users_of(one)
-        beside = sources_in(os.path.dirname(one)) if is_header and not users else []
-        if len(seen) > _MOST_FILES or not (users or beside or is_header):
+        users = [] if named else users_of(one)
+        beside = sources_in(os.path.dirname(one)) if is_header and not (named or users) else []
+        ways += [(*around, *way) for way in named]
+        if not (named or users or beside or is_header):
             ways.append(around)
+        if len(seen) > _MOST_FILES or not all(ways):
+            return []
         # a header that nobody includes takes it nowhere
         found = {(user, (*around, *include_guards(user, one))) for user in users} | {(user, around) for user in beside}
         waiting += found - seen
         seen |= found
     return ways
+
+
+@cache
+def _listed(file: str) -> list[tuple[Guard, ...]]:
+    """The conditions of the lists and of the Python that name a file."""
+    return [*_named(file), *jit_guards(file)]
 
 
 def _named(file: str) -> Iterator[tuple[Guard, ...]]:

@@ -64,10 +64,15 @@ def _users_in(root: str, header: str) -> list[str]:
 
 def _means(user: str, path: str, header: str) -> bool:
     """Whether an included path is this header: near its user, or somewhere below a folder that compilers search."""
-    near = nearby.find(user, path, INCLUDE_ROOTS)
-    if near is not None:
-        return near == header
-    return header.endswith(os.sep + os.path.normpath(path).lstrip("./"))
+    if not header.endswith(os.sep + os.path.normpath(path).lstrip("./")):
+        return False
+    near = _near(os.path.dirname(user), path)
+    return near == header if near is not None else True
+
+
+@cache
+def _near(folder: str, path: str) -> str | None:
+    return nearby.find(os.path.join(folder, ""), path, INCLUDE_ROOTS)
 
 
 @cache
