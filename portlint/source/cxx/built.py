@@ -7,7 +7,6 @@ that no list names, or that a list names without a condition, are compiled every
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 from functools import cache
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from portlint.source import Source
+    from portlint.source.node import Node
 
 _SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
 _HERE = re.compile(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
@@ -80,7 +80,7 @@ def _named(file: str) -> Iterator[tuple[Guard, ...]]:
         relative = os.path.relpath(file, folder or ".").replace(os.sep, "/")
         for name, language, kind in _BUILDS:
             for pattern, guards in _lists(os.path.join(folder, name), language, kind):
-                if fnmatch.fnmatchcase(relative, pattern):
+                if _glob(pattern).fullmatch(relative):
                     yield (*_guards_of_folder(folder), *guards)
 
 
@@ -109,7 +109,22 @@ def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, tuple[Guard,
     """Every source file that a build names: a pattern relative to its folder, and the tests around it."""
     source = _build_file(path, language)
     named = ((_plain(node.text), node) for node in source.root.walk(kind)) if source is not None else ()
-    return tuple((name, node.guards) for name, node in named if _SOURCE.fullmatch(name))
+    return tuple((_at_any_depth(name, node), node.guards) for name, node in named if _SOURCE.fullmatch(name))
+
+
+def _at_any_depth(pattern: str, node: Node) -> str:
+    """A pattern of CMake's `file(GLOB_RECURSE ...)`, which goes into every folder below."""
+    command = next(node.ancestors("normal_command"), None) if "*" in pattern else None
+    folder, slash, name = pattern.rpartition("/")
+    recursive = command is not None and command.arguments[0].text == "GLOB_RECURSE" and "**" not in pattern
+    return f"{folder}{slash}**/{name}" if recursive else pattern
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    """What a pattern of a build matches: `*` stays in its folder, `**/` is any number of folders."""
+    parts = re.split(r"(\*\*/|\*)", pattern)
+    return re.compile("".join({"**/": "(?:.*/)?", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts))
 
 
 @cache

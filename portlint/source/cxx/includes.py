@@ -93,7 +93,7 @@ class Includes:
         for user in _users_near(self.file)[:_MOST_LEANT_ON]:
             parts = _read(user)
             if parts is not None:
-                found += [Header(user, (), parts[1], parts[2]), *_headers_of_file(user)]
+                found += [Header(user, (), parts[1], parts[2]), *headers_of_file(user)]
         return found
 
     def resolve(self, guard: Guard) -> Guard:
@@ -170,7 +170,8 @@ def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Heade
 
 
 @cache
-def _headers_of_file(path: str) -> list[Header]:
+def headers_of_file(path: str) -> list[Header]:
+    """The headers of the tree that a file includes, read from the file itself."""
     parts = _read(path)
     return headers_of(path, parts[0], parts[1]) if parts is not None else []
 

@@ -17,7 +17,14 @@ from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition, reached, rungs
 from portlint.source.cxx.conditions import fits
-from portlint.source.cxx.includes import Includes, builds_with_torch, constants_of, externs_of, types_of
+from portlint.source.cxx.includes import (
+    Includes,
+    builds_with_torch,
+    constants_of,
+    externs_of,
+    headers_of_file,
+    types_of,
+)
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
@@ -43,7 +50,7 @@ _MOST_OPEN = 64
 """files of the tree that are kept parsed to see what they call"""
 _LARGEST_USER = 1 << 20
 _DEEPEST_TREE = 10
-"""folders between a source file and the setup.py of its project"""
+"""folders between a source file and the top of its project"""
 _OF_ARCHITECTURE = re.compile(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
 _ARCHITECTURE = "__CUDA_ARCH__"
 
@@ -135,7 +142,7 @@ class CxxServices(CxxAnalysis, Analysis):
         if not users and self.source.path.endswith(CXX_HEADERS):
             return None
         found: list[tuple[CxxServices, Node]] = []
-        for services in (self, *_services_of(users, name)):
+        for services in (self, *_services_of(_with_their_headers(users, self.source.file), name)):
             calls = services.calls_of(name)
             if calls is None:
                 return None
@@ -395,6 +402,12 @@ def _called_by(name: Node) -> Node | None:
     return parent if parent.children[0] == used else None
 
 
+def _with_their_headers(users: list[str], file: str) -> list[str]:
+    """Files and the headers that they bring in, whose templates may call what another header has."""
+    brought = (header.path for user in users for header in headers_of_file(user))
+    return [one for one in dict.fromkeys((*users, *brought)) if one != file]
+
+
 def _services_of(users: list[str], name: str) -> Iterator[CxxServices]:
     """The services for those of several files that mention a name."""
     for user in users:
@@ -465,7 +478,7 @@ def _is_of_the_tree(services: CxxServices, path: Node) -> bool:
     header = path.text[1:-1]
     library, _, rest = header.partition("/")
     names = (header, f"{library}/{library}.h") if rest else (header,)
-    return any(nearby.find(services.source.file, name, INCLUDE_ROOTS) is not None for name in names)
+    return any(nearby.find(services.source.file, name, INCLUDE_ROOTS, _DEEPEST_TREE) is not None for name in names)
 
 
 def _is_behind_an_architecture(services: CxxServices, node: Node) -> bool:
