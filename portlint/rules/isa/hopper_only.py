@@ -3,6 +3,9 @@
 Clusters, programmatic dependent launch, the tensor memory accelerator, `wgmma` and `tcgen05` exist on some NVIDIA parts
 only: none of them on AMD, `wgmma` on no Blackwell part, `tcgen05` on no consumer part.
 
+## Exceptions
+CUTLASS's functions are silent in CUTLASS's own tree, which guards their bodies by the architecture.
+
 ## References
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
 """
@@ -43,12 +46,14 @@ FACTS = {
     "warpgroup_reg_dealloc": "isa.setmaxnreg",
     "warpgroup_arrive": "isa.wgmma",
 }
+OF_CUTLASS = ("warpgroup_reg_alloc", "warpgroup_reg_dealloc", "warpgroup_arrive")
+"""functions of CUTLASS, which guards their bodies itself; its own tree is judged there"""
 NAMES = " ".join(f'"{name}"' for name in FACTS)
 
 
 @rule.cuda(f"([(identifier) (type_identifier)] @name (#any-of? @name {NAMES}))")
 def feature(name: Node) -> Hits:
     declared = name.declaration is not None and not name.text.startswith("__")  # an attribute may read as a variable
-    if declared or name.source.defines(name.text):
+    if declared or name.source.defines(name.text) or (name.text in OF_CUTLASS and name.role("cutlass-of-the-tree")):
         return
     yield Hit(name, assumes={FACTS[name.text]: "native"})

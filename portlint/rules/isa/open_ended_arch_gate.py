@@ -66,8 +66,8 @@ def _counts(word: Node, body: Node) -> bool:
 
 
 def _is_prose(word: Node) -> bool:
-    """An error message names the feature that is missing."""
-    return " " in word.text.strip()
+    """An error message names the feature that is missing, a path the file that would be loaded."""
+    return " " in word.text.strip() or (word.type == "string_content" and "/" in word.text)
 
 
 def _is_switched_off(word: Node) -> bool:

@@ -211,6 +211,9 @@ def _as_number(scopes: Scopes, operand: Node, values: list[Expression]) -> Expre
     is_number = any(not isinstance(number, bool) and 50 <= number < 300 for number in numbers)
     if not is_number or not _SM_NAME.fullmatch(last):
         return None
+    owner = reference.get("object") if reference.type == "attribute" else None
+    if owner is not None and owner.type == "identifier" and owner.text != "self" and operand.type != "call":
+        return None  # `op.arch` is what an object was made for
     known = scopes.only(last, operand)
     return _SM_NUMBER if known is None or known.kind in ("import", "parameter", "function") else None
 
