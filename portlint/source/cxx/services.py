@@ -46,8 +46,9 @@ if TYPE_CHECKING:
 
 _DEPTH = 8
 _MOST_CALLS = 64
-_MOST_OPEN = 64
+_MOST_OPEN = 128
 """files of the tree that are kept parsed to see what they call"""
+_MOST_WITH_HEADERS = 24
 _LARGEST_USER = 1 << 20
 _DEEPEST_TREE = 10
 """folders between a source file and the top of its project"""
@@ -405,7 +406,8 @@ def _called_by(name: Node) -> Node | None:
 def _with_their_headers(users: list[str], file: str) -> list[str]:
     """Files and the headers that they bring in, whose templates may call what another header has."""
     brought = (header.path for user in users for header in headers_of_file(user))
-    return [one for one in dict.fromkeys((*users, *brought)) if one != file]
+    every = [one for one in dict.fromkeys((*users, *brought)) if one != file]
+    return every if len(every) <= _MOST_WITH_HEADERS else users
 
 
 def _services_of(users: list[str], name: str) -> Iterator[CxxServices]:
