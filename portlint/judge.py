@@ -181,10 +181,9 @@ def admits_plain_build(guards: tuple[Guard, ...], target: Target) -> bool:
 
     Code without any test of the architecture says nothing about how it is built: it gets the benefit of the doubt.
     """
-    if not any(_ARCHITECTURE in names(guard.condition) for guard in guards):
-        return False
-    return any(
-        is_live(guards, environment) is True
+    asking = [guard for guard in guards if _ARCHITECTURE in names(guard.condition)]
+    return bool(asking) and any(
+        is_live(asking, environment) is True and is_live(guards, environment) is not False
         for one, environment in target.passes()
         if not one.variant and _ARCHITECTURE in one.defined
     )

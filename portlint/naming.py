@@ -10,7 +10,7 @@ from portlint.condition import PLATFORM_WORDS, UNKNOWN, Outcome, words_of
 _NEGATIONS = frozenset("no not non disable disabled without skip ignore un never".split())
 _OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
 """macros that CUTLASS's headers define for NVIDIA architectures only"""
-_ONLY_NVIDIA = frozenset("nvidia cutlass cudnn cuvs optix npp nvjpeg nvshmem cupti amgx nvcuvid".split())
+_ONLY_NVIDIA = frozenset("nvidia cutlass cuvs optix npp nvjpeg nvshmem cupti amgx nvcuvid".split())
 """words for NVIDIA and for libraries of NVIDIA's that no other vendor has: `USE_NVIDIA_CUVS`, `WITH_OPTIX`"""
 _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "

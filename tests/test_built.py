@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from harness import rules, scan
 
 from portlint.judge import lives
 from portlint.source.cxx.built import build_guards
@@ -184,12 +185,20 @@ def test_a_list_for_the_architectures_that_are_left_of_another(tmp_path: Path) -
 
 
 def test_a_header_for_one_generation_in_a_project_with_headers_for_another(tmp_path: Path) -> None:
-    names = ("pyproject.toml", "lib/a/sm90_mma.hpp", "lib/b/sm120_scale.hpp", "src/run_sm90.cu")
+    names = (
+        "pyproject.toml",
+        "lib/a/sm90_mma.hpp",
+        "lib/b/sm120_mma_scaled.hpp",
+        "lib/b/sm100_reduce.hpp",
+        "src/run_sm90.cu",
+    )
     write(tmp_path, dict.fromkeys(names, ""))
     guards = {name: twin_guards(str(tmp_path / name)) for name in names[1:]}
     assert lives(guards["lib/a/sm90_mma.hpp"], load("hopper"), "cuda") is True
     assert lives(guards["lib/a/sm90_mma.hpp"], load("blackwell-rtx"), "cuda") is False
-    assert lives(guards["lib/a/sm90_mma.hpp"], load("blackwell"), "cuda") is True
+    assert (
+        lives(guards["lib/a/sm90_mma.hpp"], load("blackwell"), "cuda") is True
+    )  # what is for that part does another job
     assert lives(guards["src/run_sm90.cu"], load("blackwell-rtx"), "cuda") is True
 
 
@@ -289,3 +298,39 @@ def test_whoever_asks_for_the_users_of_a_header_finds_them_all(tmp_path: Path) -
     header, user = str(tmp_path / "a.cuh"), str(tmp_path / "b.cu")
     assert all_users_of(header) == [user]
     assert users_of(header) == [user]
+
+
+CALLED = '__device__ inline void step(float* x) { asm volatile("wgmma.fence.sync.aligned;"); }\n'
+GUARDED = '#include "step.cuh"\n#if __CUDA_ARCH__ == 900\n__device__ void run(float* x) { step(x); }\n#endif\n'
+
+
+def findings(tmp_path: Path, files: dict[str, str]) -> list[str]:
+    """Where the assembly of `step.cuh` is reported: Blackwell has no wgmma."""
+    write(tmp_path, {"CMakeLists.txt": "", "step.cuh": CALLED, **files})
+    found = scan(tmp_path / "step.cuh", [rules()["isa/inline-ptx"]], ("blackwell",))
+    return [one.target for one in found]
+
+
+def test_a_function_of_a_header_is_live_where_one_of_its_calls_is(tmp_path: Path) -> None:
+    assert findings(tmp_path / "none", {}) == ["blackwell"]
+    assert findings(tmp_path / "guarded", {"a.cu": GUARDED}) == []
+    assert findings(tmp_path / "open", {"a.cu": GUARDED, "b.cu": GUARDED.replace("== 900", ">= 900")}) == ["blackwell"]
+    passed_on = '#include "step.cuh"\nvoid set() { use(step); }\n'
+    assert findings(tmp_path / "passed", {"a.cu": GUARDED, "b.cu": passed_on}) == ["blackwell"]
+    instantiated = '#include "step.cuh"\ntemplate __device__ void step<float>(float*);\n'
+    assert findings(tmp_path / "made", {"a.cu": GUARDED, "b.cu": instantiated}) == ["blackwell"]
+
+
+def test_a_function_that_very_many_files_may_call_is_live(tmp_path: Path) -> None:
+    assert findings(tmp_path, {f"{number}.cu": GUARDED for number in range(40)}) == ["blackwell"]
+
+
+def test_outside_a_project_only_the_folder_is_read(tmp_path: Path) -> None:
+    write(tmp_path, {"a.cuh": "", "b.cu": '#include "a.cuh"\n', "below/c.cu": '#include "../a.cuh"\n'})
+    assert users_of(str(tmp_path / "a.cuh")) == [str(tmp_path / "b.cu")]
+
+
+def test_links_are_not_read(tmp_path: Path) -> None:
+    write(tmp_path, {"tree/CMakeLists.txt": "", "tree/a.cuh": "", "else/b.cu": '#include "a.cuh"\n'})
+    (tmp_path / "tree" / "b.cu").symlink_to(tmp_path / "else" / "b.cu")
+    assert users_of(str(tmp_path / "tree" / "a.cuh")) == []

@@ -58,11 +58,14 @@ class CMakeAnalysis(Analysis):
             branch = [one for one in block.children if one.type in _BRANCHES and one.start <= node.start]
             for index, one in enumerate(branch):
                 if one.type != "else_command":
-                    text = " ".join(argument.text for argument in self.arguments(one))
-                    grouped = one.text.count("(") > 1
-                    condition = UNANSWERABLE if grouped else self._condition(text, one.start)
-                    guards.append(Guard(condition, index == len(branch) - 1, text, one.line))
+                    guards.append(self._guard(one, index == len(branch) - 1))
         return tuple(reversed(guards))
+
+    def _guard(self, test: Node, expected: bool) -> Guard:
+        """What an `if()` or `elseif()` says of where its test came to this; brackets in it group, and are not read."""
+        text = " ".join(argument.text for argument in self.arguments(test))
+        condition = UNANSWERABLE if test.text.count("(") > 1 else self._condition(text, test.start)
+        return Guard(condition, expected, text, test.line)
 
     def _keyword(self, argument: Node) -> list[Guard]:
         """`CUDA_SPECIFIC_SRCS` before a list, or as the keyword that the variable with the list is given to."""
@@ -70,12 +73,14 @@ class CMakeAnalysis(Analysis):
         if command is None:
             return []
         given = self.arguments(command)
-        kept = given[0].text if self.name(command) in ("set", "file") and given else ""
-        kept = given[1].text if kept.startswith("GLOB") and len(given) > 1 else kept
-        words = [one.text for one in given if one.start < argument.start] + self._given_to.get(kept, [])
+        words = [one.text for one in given if one.start < argument.start]
+        if self.name(command) in ("set", "file"):
+            variable = next((word for word in words if not word.startswith("GLOB")), "")
+            words += self._given_to.get(variable, [])
         specific = next((found for word in reversed(words) if (found := _SPECIFIC.fullmatch(word))), None)
-        word = specific[1].lower() if specific is not None else ""
-        return [Guard(_is_platform(word), True, specific[0], argument.line)] if specific is not None else []
+        if specific is None:
+            return []
+        return [Guard(_is_platform(specific[1].lower()), True, specific[0], argument.line)]
 
     @cached_property
     def _given_to(self) -> dict[str, list[str]]:
@@ -97,10 +102,7 @@ class CMakeAnalysis(Analysis):
                 if block.start >= node.start:
                     break
                 if block.type == "if_condition" and self._ends(block):
-                    test = block.children[0]
-                    text = " ".join(argument.text for argument in self.arguments(test))
-                    if test.text.count("(") == 1:
-                        guards.append(Guard(self._condition(text, test.start), False, text, test.line))
+                    guards.append(self._guard(block.children[0], False))
         return guards
 
     def _ends(self, block: Node) -> bool:

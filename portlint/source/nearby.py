@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from portlint.source import Source
 
 _LEVELS_UP = 6
 """how many folders above a file are looked at"""
 _LEVELS_OF_A_PROJECT = 12
 _BUILD_FILES = ("pyproject.toml", "setup.py", "CMakeLists.txt")
+_MOST_FILES = 20_000
+"""and folders, of a project"""
+_LARGEST_FILE = 1 << 20
+_MOST_OPEN = 128
+"""files of the tree that are kept parsed although nobody asked for their findings"""
 
 
 def find(file: str, name: str, roots: Iterable[str] = ("",), levels: int = _LEVELS_UP) -> str | None:
@@ -57,6 +67,38 @@ def _project(folder: str) -> str | None:
         if any(os.path.isfile(os.path.join(one, name)) for name in _BUILD_FILES):
             outermost = one
     return outermost
+
+
+def below(root: str, endings: tuple[str, ...]) -> Iterator[str]:
+    """The files below a folder with these endings, no links or hidden folders; of a very large tree, the first."""
+    return islice(_below(root, endings), _MOST_FILES)
+
+
+def _below(root: str, endings: tuple[str, ...]) -> Iterator[str]:
+    for folder, folders_below, names in islice(os.walk(root), _MOST_FILES):
+        folders_below[:] = sorted(one for one in folders_below if not one.startswith("."))
+        files = (os.path.join(folder, name) for name in sorted(names) if name.endswith(endings))
+        yield from (file for file in files if not os.path.islink(file))
+
+
+def read(path: str) -> bytes | None:
+    """What a file of the tree holds; None where it cannot be read, or is so large that it is data."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST_FILE + 1)
+    except OSError:
+        return None
+    return text if len(text) <= _LARGEST_FILE else None
+
+
+@lru_cache(maxsize=_MOST_OPEN)
+def opened(path: str, language: str) -> Source | None:
+    """A file of the tree as a source, to ask what it says of another; None where no parser should have it."""
+    from portlint.source import Source
+    from portlint.source.prescan import Limits, refuse
+
+    text = read(path)
+    return None if text is None or refuse(text, language, Limits()) else Source(path, text, language, path)
 
 
 def _upwards(folder: str, levels: int) -> Iterator[str]:

@@ -5,8 +5,9 @@ or to a library without a sibling have none: hipcc stops at them. New CUDA toolk
 a new toolkit.
 
 ## Exceptions
-Names that HIPIFY translates are silent; those that stand for a feature of the hardware belong to `isa/hopper-only`. So are those that the file or a header of its tree defines, code that another
-platform never sees, and files with a twin for AMD. A removed name behind a test of the toolkit's version is silent for NVIDIA.
+Names that HIPIFY translates are silent, and so are those that the file or a header of its tree defines, code that another
+platform never sees, and files with a twin for AMD. Those that stand for a feature of the hardware are reported by
+`isa/hopper-only`. A removed name behind a test of the toolkit's version is silent for NVIDIA.
 
 ## References
 https://rocm.docs.amd.com/projects/HIPIFY/en/latest/reference/supported_apis.html

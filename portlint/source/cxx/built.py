@@ -23,7 +23,6 @@ from portlint.source.language import CXX_HEADERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from portlint.source import Source
     from portlint.source.node import Node
 
 _SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
@@ -32,7 +31,6 @@ _BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "stri
 """the files that list sources: name, language, and the node that a path is written as"""
 _MOST_FILES = 600
 """that are looked at between a header and the source files that bring it in"""
-_LARGEST_LIST = 1 << 19
 
 
 @cache
@@ -62,9 +60,9 @@ def _ways(file: str) -> list[tuple[Guard, ...]]:
         if len(seen) > _MOST_FILES or not all(ways):
             return []
         # a header that nobody includes takes it nowhere
-        found = {(user, (*around, *include_guards(user, one))) for user in users} | {(user, around) for user in beside}
-        waiting += found - seen
-        seen |= found
+        found = [(user, (*around, *include_guards(user, one))) for user in users] + [(user, around) for user in beside]
+        waiting += [each for each in dict.fromkeys(found) if each not in seen]
+        seen.update(found)
     return ways
 
 
@@ -98,7 +96,7 @@ def _guards_of_folder(folder: str) -> tuple[Guard, ...]:
 @cache
 def _subfolders(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
     """The folders that a CMake list adds, and the tests around that."""
-    source = _build_file(path, "cmake")
+    source = nearby.opened(path, "cmake")
     commands = source.root.walk("normal_command") if source is not None else ()
     added = [one for one in commands if one.name == "add_subdirectory" and one.arguments]
     return tuple((_plain(one.arguments[0].text), one.guards) for one in added)
@@ -107,7 +105,7 @@ def _subfolders(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
 @cache
 def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
     """Every source file that a build names: a pattern relative to its folder, and the tests around it."""
-    source = _build_file(path, language)
+    source = nearby.opened(path, language)
     named = ((_plain(node.text), node) for node in source.root.walk(kind)) if source is not None else ()
     return tuple((_at_any_depth(name, node), node.guards) for name, node in named if _SOURCE.fullmatch(name))
 
@@ -125,21 +123,6 @@ def _glob(pattern: str) -> re.Pattern[str]:
     """What a pattern of a build matches: `*` stays in its folder, `**/` is any number of folders."""
     parts = re.split(r"(\*\*/|\*)", pattern)
     return re.compile("".join({"**/": "(?:.*/)?", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts))
-
-
-@cache
-def _build_file(path: str, language: str) -> Source | None:
-    from portlint.source import Source
-    from portlint.source.prescan import Limits, refuse
-
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_LIST + 1)
-    except OSError:
-        return None
-    if len(text) > _LARGEST_LIST or refuse(text, language, Limits()):
-        return None
-    return Source(path, text, language, path)
 
 
 def _plain(name: str) -> str:

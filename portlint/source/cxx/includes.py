@@ -37,7 +37,6 @@ _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6
 _MOST_HEADERS = 60
 """of one file; a tree with more than that is not read to its end"""
-_LARGEST_HEADER = 1 << 20
 _USERS_UP = 3
 """folders whose files a header may lean on: its own and those above it"""
 _MOST_LEANT_ON = 60
@@ -83,8 +82,7 @@ class Includes:
     def is_read_elsewhere(self, name: str) -> bool:
         """Whether a file that includes this one, directly or not, mentions a name; True where there is none to ask."""
         users = all_users_of(self.file)
-        read = (_read(user) for user in users)
-        return not users or any(parts is not None and name.encode() in parts[0] for parts in read)
+        return not users or any(mentions(user, name) for user in users)
 
     @cached_property
     def _beside(self) -> list[Header]:
@@ -182,6 +180,12 @@ def _followed_in(path: str) -> list[tuple[int, str]]:
     return _followed(path, parts[0]) if parts is not None else []
 
 
+def mentions(path: str, name: str) -> bool:
+    """Whether a file of the tree has a word at all."""
+    parts = _read(path)
+    return parts is not None and name.encode() in parts[0]
+
+
 @cache
 def include_guards(user: str, header: str) -> tuple[Guard, ...]:
     """The conditions around the `#include` by which a file brings a header in; nothing where it does so twice."""
@@ -202,12 +206,8 @@ def _followed(path: str, text: bytes) -> list[tuple[int, str]]:
 
 @cache
 def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_HEADER + 1)
-    except OSError:
-        return None
-    if len(text) > _LARGEST_HEADER or b"\0" in text:
+    text = nearby.read(path)
+    if text is None or b"\0" in text:
         return None
     masked = mask(text)
     own = Preprocessor(masked)
@@ -233,11 +233,7 @@ def externs_of(masked: bytes) -> frozenset[str]:
 @cache
 def builds_with_torch(setup: str) -> bool:
     """Whether a setup.py speaks of torch."""
-    try:
-        with open(setup, "rb") as file:
-            return b"torch" in file.read(_LARGEST_HEADER)
-    except OSError:
-        return False
+    return b"torch" in (nearby.read(setup) or b"")
 
 
 def types_of(masked: bytes) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 Projects that compile kernels when they are first used keep a function for each module: it names the sources, and the
 architectures as flags (`-gencode=arch=compute_100a,...`), as names of flags (`sm100a_nvcc_flags`) or as a list of major
-versions (`supported_major_versions=[10, 11]`). Where that function names none, the rest of its file may.
+versions (`supported_major_versions=[10, 11]`), itself or in a table of its file that it reads.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NAME = re.compile(rb"[\"']([a-zA-Z]\w{9,})[\"']")
 _OF_FLAGS = re.compile(r"(?:^|_)sm_?(\d{2,3})([af])(?=_|$)")
 _WRITTEN = re.compile(r"(?<![a-zA-Z])(?:sm|compute)_?(\d{2,3})([af]?)(?![0-9])")
 _MAJORS = re.compile(r"(?:^|_)majors?(?:_versions?)?$")
-_MOST_FILES = 4000
-_LARGEST_FILE = 1 << 20
+_NOT_FOR_IT = re.compile(r"[/\\]test[^/\\]*[/\\]|[/\\]setup\.py$")
+"""tests; and what is read as a list of sources in its own right"""
 
 
 @cache
@@ -43,30 +43,14 @@ def jit_guards(file: str) -> list[tuple[Guard, ...]]:
 def _scripts(root: str) -> dict[str, list[str]]:
     """The Python files of a project that may name a C++ source, by its name without the extension."""
     found: dict[str, list[str]] = {}
-    for count, path in enumerate(_python_files(root)):
-        if count >= _MOST_FILES:
-            break
-        text = _read(path)
+    for path in nearby.below(root, (".py",)):
+        if _NOT_FOR_IT.search(path.removeprefix(root)):
+            continue
+        text = nearby.read(path) or b""
         with_extension = set(_SOURCE.findall(text))
         for stem in with_extension | (set(_NAME.findall(text)) if with_extension or b".cu" in text else set()):
             found.setdefault(stem.decode(), []).append(path)
     return found
-
-
-def _python_files(root: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(one for one in folders if not one.startswith((".", "test")))
-        yield from (os.path.join(folder, one) for one in sorted(files) if one.endswith(".py") and one != "setup.py")
-
-
-@cache
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_FILE + 1)
-    except OSError:
-        return b""
-    return text if len(text) <= _LARGEST_FILE else b""
 
 
 def _named_in(script: str, stem: str) -> Iterator[tuple[Guard, ...]]:
@@ -84,13 +68,10 @@ def _named_in(script: str, stem: str) -> Iterator[tuple[Guard, ...]]:
 @cache
 def _strings(script: str) -> tuple[tuple[frozenset[Built], str], ...]:
     """The strings of a Python file that may be a path, each with the architectures that go with it."""
-    from portlint.source import Source
-    from portlint.source.prescan import Limits, refuse
-
-    text = _read(script)
-    if refuse(text, "python", Limits()):
+    source = nearby.opened(script, "python")
+    if source is None:
         return ()
-    root = Source(script, text, "python", script).root
+    root = source.root
     tables = _tables(root)
     module = frozenset[Built]().union(*tables.values())
     found: list[tuple[frozenset[Built], str]] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +23,7 @@ from portlint.source.cxx.includes import (
     constants_of,
     externs_of,
     headers_of_file,
+    mentions,
     types_of,
 )
 from portlint.source.cxx.kernels import Kernels
@@ -34,7 +35,6 @@ from portlint.source.cxx.warps import Warps
 from portlint.source.language import CXX_HEADERS
 from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, asks_for_wave_width, differs_between_passes, is_every_hip
-from portlint.source.prescan import Limits, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,10 +46,8 @@ if TYPE_CHECKING:
 
 _DEPTH = 8
 _MOST_CALLS = 64
-_MOST_OPEN = 128
-"""files of the tree that are kept parsed to see what they call"""
-_MOST_WITH_HEADERS = 24
-_LARGEST_USER = 1 << 20
+_MOST_CALLING = 24
+"""files that may call a function; one with more may be called from anywhere"""
 _DEEPEST_TREE = 10
 """folders between a source file and the top of its project"""
 _OF_ARCHITECTURE = re.compile(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
@@ -142,8 +140,9 @@ class CxxServices(CxxAnalysis, Analysis):
         users = all_users_of(self.source.file)
         if not users and self.source.path.endswith(CXX_HEADERS):
             return None
+        others = _services_of(users, name, self.source.file)
         found: list[tuple[CxxServices, Node]] = []
-        for services in (self, *_services_of(_with_their_headers(users, self.source.file), name)):
+        for services in (self, *others) if others is not None else ():
             calls = services.calls_of(name)
             if calls is None:
                 return None
@@ -400,36 +399,21 @@ def _called_by(name: Node) -> Node | None:
         used, parent = parent, parent.parent
     if parent is None or parent.type not in ("call_expression", "function_declarator"):
         return None
+    if any(True for _ in parent.ancestors("template_instantiation")):
+        return None  # compiled whoever calls it
     return parent if parent.children[0] == used else None
 
 
-def _with_their_headers(users: list[str], file: str) -> list[str]:
-    """Files and the headers that they bring in, whose templates may call what another header has."""
+def _services_of(users: list[str], name: str, without: str) -> list[CxxServices] | None:
+    """The services for those that mention a name, of some files and of the headers that they bring in.
+
+    None where they are too many to read, or one cannot be read: what it calls is not known.
+    """
     brought = (header.path for user in users for header in headers_of_file(user))
-    every = [one for one in dict.fromkeys((*users, *brought)) if one != file]
-    return every if len(every) <= _MOST_WITH_HEADERS else users
-
-
-def _services_of(users: list[str], name: str) -> Iterator[CxxServices]:
-    """The services for those of several files that mention a name."""
-    for user in users:
-        source = _source(user)
-        if source is not None and source.mentions(name):
-            assert isinstance(source.analysis, CxxServices)
-            yield source.analysis
-
-
-@lru_cache(maxsize=_MOST_OPEN)
-def _source(path: str) -> Source | None:
-    """A file of the tree that was not asked for, to see what it calls."""
-    from portlint.source import Source
-
-    try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_USER + 1)
-    except OSError:
-        return None
-    return None if refuse(text, "cuda", Limits()) or len(text) > _LARGEST_USER else Source(path, text, "cuda", path)
+    named = [one for one in dict.fromkeys((*users, *brought)) if one != without and mentions(one, name)]
+    sources = [nearby.opened(one, "cuda") for one in named] if len(named) <= _MOST_CALLING else [None]
+    found = [source.analysis for source in sources if source is not None]
+    return [one for one in found if isinstance(one, CxxServices)] if len(found) == len(sources) else None
 
 
 def _keeps_32_bits(services: CxxServices, node: Node) -> bool:

@@ -35,21 +35,34 @@ def twin_guards(file: str) -> tuple[Guard, ...]:
 def _generation_guards(file: str) -> tuple[Guard, ...]:
     """For a file named for Hopper or later, that the device is none for which another is named.
 
-    A source counts those beside it, a header those of its project: what includes it chooses one by the architecture.
+    A source counts those beside it; a header those of its project that are for the same thing by their names, for what
+    includes it chooses one by the architecture.
     """
     folder, base = os.path.split(file)
     for around, name in ((folder, base), os.path.split(folder)):
         own = _generation(name)
         if own:
-            beside = {_generation(other) for other in _files(around)}
-            others = (_generations_in(project(file)) | beside if file.endswith(CXX_HEADERS) else beside) - {own, 0}
-            return tuple(_is_not(number) for number in sorted(others) if number >= _FIRST_WITH_TWINS)
+            others = {_generation(other) for other in _files(around)}
+            if file.endswith(CXX_HEADERS):
+                others |= {number for number, words in _generations_in(project(file)) if _is_alike(words, _words(base))}
+            return tuple(_is_not(number) for number in sorted(others - {own}) if number >= _FIRST_WITH_TWINS)
     return ()
 
 
 @cache
-def _generations_in(root: str | None) -> frozenset[int]:
-    return frozenset(_generation(os.path.basename(file)) for file in files_of(root)) if root else frozenset()
+def _generations_in(root: str | None) -> frozenset[tuple[int, frozenset[str]]]:
+    names = map(os.path.basename, files_of(root) if root else ())
+    return frozenset((number, _words(name)) for name in names if (number := _generation(name)))
+
+
+def _words(name: str) -> frozenset[str]:
+    """What a file is named for beside the generation."""
+    return frozenset(re.findall(r"[a-z]+", _NUMBERED.sub("_", os.path.splitext(name)[0].lower())))
+
+
+def _is_alike(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether two names are for the same thing: all words of the shorter are in the longer, or most."""
+    return 2 * len(words & others) > min(len(words), len(others))
 
 
 def _generation(name: str) -> int:

@@ -8,28 +8,26 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from itertools import islice
-from typing import TYPE_CHECKING
 
 from portlint.source import nearby
 from portlint.source.language import CXX_COMPILED, CXX_HEADERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|cuh|hpp|hh|inl|cu))[">]', re.MULTILINE)
 INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above an including file in which a quoted path is looked for as well"""
 _MOST_USERS = 60
 """of one header, those of its users included; one with more is for everybody"""
-_MOST_FILES = 20_000
-"""and folders, of a project"""
-_LARGEST_FILE = 1 << 20
 
 
+@cache
 def users_of(header: str) -> list[str]:
-    """The files that include a header; of a file outside any project, those of its folder."""
-    return _users_in(nearby.project(header) or os.path.dirname(header), header) if header else []
+    """The files that include a header; of a header outside any project, those of its folder."""
+    if not header:
+        return []
+    root = nearby.project(header)
+    included = _included(os.path.dirname(header), below=False) if root is None else _included(root, below=True)
+    named = included.get(os.path.basename(header), ())
+    return [user for user, path in named if user != header and _means(user, path, header)]
 
 
 @cache
@@ -50,16 +48,7 @@ def all_users_of(header: str) -> list[str]:
 @cache
 def sources_in(folder: str) -> list[str]:
     """The files of a folder that a build compiles, headers left out."""
-    try:
-        return sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(CXX_COMPILED))
-    except OSError:
-        return []
-
-
-@cache
-def _users_in(root: str, header: str) -> list[str]:
-    named = _included(root).get(os.path.basename(header), ())
-    return [user for user, path in named if user != header and _means(user, path, header)]
+    return _files_in(folder, CXX_COMPILED)
 
 
 def _means(user: str, path: str, header: str) -> bool:
@@ -76,11 +65,11 @@ def _near(folder: str, path: str) -> str | None:
 
 
 @cache
-def _included(root: str) -> dict[str, list[tuple[str, str]]]:
-    """For the headers that files of a project include: base name -> the including file, and the path it includes."""
+def _included(folder: str, *, below: bool) -> dict[str, list[tuple[str, str]]]:
+    """For the headers that files of a folder include: base name -> the including file, and the path it includes."""
     users: dict[str, list[tuple[str, str]]] = {}
-    for file in files_of(root):
-        for match in INCLUDE.finditer(_start_of(file)):
+    for file in files_of(folder) if below else _files_in(folder, CXX_COMPILED + CXX_HEADERS):
+        for match in INCLUDE.finditer(nearby.read(file) or b""):
             path = os.fsdecode(match[2])
             users.setdefault(os.path.basename(path), []).append((file, path))
     return users
@@ -88,19 +77,12 @@ def _included(root: str) -> dict[str, list[tuple[str, str]]]:
 
 @cache
 def files_of(root: str) -> list[str]:
-    """The C++ files below a folder, hidden folders left out; of a very large tree, the first."""
-    return list(islice(_files(root), _MOST_FILES))
+    """The C++ files of a project."""
+    return list(nearby.below(root, CXX_COMPILED + CXX_HEADERS))
 
 
-def _files(root: str) -> Iterator[str]:
-    for folder, folders, names in islice(os.walk(root), _MOST_FILES):
-        folders[:] = sorted(one for one in folders if not one.startswith("."))
-        yield from (os.path.join(folder, one) for one in sorted(names) if one.endswith(CXX_COMPILED + CXX_HEADERS))
-
-
-def _start_of(file: str) -> bytes:
+def _files_in(folder: str, endings: tuple[str, ...]) -> list[str]:
     try:
-        with open(file, "rb") as opened:
-            return opened.read(_LARGEST_FILE)
+        return sorted(entry.path for entry in os.scandir(folder or ".") if entry.name.endswith(endings))
     except OSError:
-        return b""
+        return []

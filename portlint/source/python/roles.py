@@ -57,7 +57,7 @@ _OF_COMMANDS = _OS_ERRORS | {"FileNotFoundError"}
 _OF_CALLS = frozenset(
     (*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError", "NVMLError")
 )
-"""what is raised without the device: by torch.cuda RuntimeError or AssertionError, by None and modules others"""
+"""what is raised without the device: by torch.cuda RuntimeError or AssertionError, by NVML its own, else by None"""
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
 
