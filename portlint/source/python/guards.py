@@ -3,7 +3,9 @@
 Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
 loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
 marks on a function, class or module; the fixtures and the `setUp` of a test; a call of a function of the file that
-raises (`_validate(x)`); and for a function that the file only calls or passes on, that one of these places can run.
+raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; and for a
+module that other files import, that one of the imports is reached. What other files say is taken as they say it: no
+third file is asked.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import Expression, Guard, Literal, Name, Op, any_way, words_of
 from portlint.source.node import Node
+from portlint.source.python import users
 from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_nvidia_part
 
 if TYPE_CHECKING:
@@ -39,8 +42,9 @@ _JOINING_WORDS = frozenset(("if", "on", "for", "in", "test"))
 class Guards:
     """The guards of one file's nodes."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, *, asks_others: bool = True) -> None:
         self.scopes = scopes
+        self._asks_others = asks_others
         self._blocks: dict[int, list[tuple[int, Guard]]] = {}
         self._calls: dict[int, Guard | None] = {}
         self._following = 0
@@ -53,7 +57,14 @@ class Guards:
         for parent in node.ancestors():
             guards.extend(self._between(parent, child))
             child = parent
-        return self._marks_of_module() + tuple(reversed(guards))
+        return self._imported + self._marks_of_module() + tuple(reversed(guards))
+
+    @cached_property
+    def _imported(self) -> tuple[Guard, ...]:
+        """That one of the imports of this module can be reached, where other files have any."""
+        statements = users.imports_of(self.scopes.source.file) if self._asks_others else ()
+        ways = [_as_written(statement) for statement in statements]
+        return (any_way(ways, "imports of this module", 0),) if ways and all(ways) else ()
 
     def _guard(self, test: Node, expected: bool) -> Guard:
         return Guard(condition(self.scopes, test), expected, " ".join(test.text.split()), test.line)
@@ -153,10 +164,11 @@ class Guards:
             return None
         uses = self.scopes.uses(name)
         calls = self.scopes.callers(function) + [use for use in uses if _is_passed_on(use)]
-        if not 0 < len(calls) <= _MOST_CALLS or len(calls) != len(uses):
+        elsewhere = (users.calls_from_elsewhere(function) or []) if self._asks_others else []
+        if not 0 < len(calls) + len(elsewhere) <= _MOST_CALLS or len(calls) != len(uses):
             return None
         self._following += 1
-        ways = [self.of(call) for call in calls]
+        ways = [self.of(call) for call in calls] + [_as_written(call) for call in elsewhere]
         self._following -= 1
         if not all(ways):
             return None
@@ -313,6 +325,11 @@ class Guards:
                     marks.extend(self._mark(call))
             self._module_marks = tuple(marks)
         return self._module_marks
+
+
+def _as_written(node: Node) -> tuple[Guard, ...]:
+    """The guards of a node of another file, as that file alone states them."""
+    return Guards(users.scopes_of(node.source), asks_others=False).of(node)
 
 
 def _decorators(definition: Node) -> list[Node]:

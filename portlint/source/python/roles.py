@@ -5,7 +5,7 @@ Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
 only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
-"default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
+"default-not-used" (a parameter whose default no known call takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
 looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
 OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from portlint.condition import names
 from portlint.source import nearby
 from portlint.source.platforms import asks_for_architecture, is_every_hip
+from portlint.source.python import users
 from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
@@ -161,9 +162,29 @@ class Roles:
         siblings = parameter.parent.children
         bound = siblings[0].text in ("self", "cls")
         position = siblings.index(parameter) - bound
-        callers = self.scopes.callers(function)
-        passed = (call.argument(position, name) for call in callers)
-        return bool(callers) and all(one is not None for one in passed)
+        callers = self._calls_of(function)
+        return bool(callers) and all(_passes(call, position, name) for call in callers)
+
+    def _calls_of(self, function: Node) -> list[Node]:
+        """The known calls of a function, or of the class whose `__init__` it is, those of other files included."""
+        if function["name"].text != "__init__":
+            return self.scopes.callers(function) + (users.calls_from_elsewhere(function) or [])
+        owner = next(function.ancestors("class_definition"), None)
+        if owner is None:
+            return []
+        return self.scopes.callers(owner) + self._calls_of_base(owner) + (users.calls_from_elsewhere(owner) or [])
+
+    def _calls_of_base(self, owner: Node) -> list[Node]:
+        """The calls `super().__init__(...)` in the classes of the file that derive from a class."""
+        bases = (use.parent for use in self.scopes.uses(owner["name"].text))
+        derived = (base.parent for base in bases if base is not None and base.type == "argument_list")
+        return [
+            call
+            for one in derived
+            if one is not None and one.type == "class_definition"
+            for call in one["body"].walk("call")
+            if call["function"].text == "super().__init__"
+        ]
 
     def _inside(self, node: Node, marks: frozenset[str]) -> bool:
         return any(self._is_marked(function, marks) for function in node.ancestors("function_definition"))
@@ -288,6 +309,16 @@ class Roles:
         earlier = [use for use in self.scopes.uses("importorskip") if use.start < statement.start]
         skips = [call for use in earlier for call in use.ancestors("call") if call.arguments]
         return any(_first_part(call.arguments[0].constant) == package for call in skips)
+
+
+def _passes(call: Node, position: int, name: str) -> bool:
+    """Whether a call gives a parameter a value; with `**options`, where an option of the command line has its name."""
+    if call.argument(position, name) is not None:
+        return True
+    unpacks = any(one.type == "dictionary_splat" for one in call["arguments"].children)
+    return (
+        unpacks and re.search(rb"""["']--%s["']""" % name.replace("_", "[_-]").encode(), call.source.text) is not None
+    )
 
 
 def _package(statement: Node) -> str:

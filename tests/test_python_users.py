@@ -1,0 +1,89 @@
+"""What a Python file learns from the files of its project that import it."""
+
+from pathlib import Path
+
+import pytest
+from harness import rules, scan
+
+KERNELS = "import torch\n\n\ndef fast(x):\n    return torch.zeros(4, device='cuda')\n"
+GUARDED = "from pkg.kernels import fast\n\n\ndef run(x):\n    if x.is_cuda:\n        return fast(x)\n    return x\n"
+
+
+def found(folder: Path, files: dict[str, str], name: str = "pkg/kernels.py") -> list[int]:
+    """The lines of a file of a project that have a finding for Apple silicon."""
+    for each, text in {"pyproject.toml": "", **files}.items():
+        path = folder / each
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    path = folder / name
+    result = scan(path, rules().values(), targets=("mps",))
+    return sorted({finding.line for finding in result})
+
+
+@pytest.mark.parametrize(
+    ("users", "lines"),
+    [
+        ({"pkg/run.py": GUARDED}, []),
+        ({"pkg/run.py": GUARDED.replace("from pkg.kernels", "from .kernels")}, []),
+        ({"pkg/run.py": GUARDED.replace("import fast", "import fast as quick").replace("fast(x)", "quick(x)")}, []),
+        ({"pkg/run.py": "from pkg import kernels\n\nif x.is_cuda:\n    kernels.fast(x)\n"}, []),
+        (
+            {"pkg/run.py": "def run(x):\n    if x.is_cuda:\n        from pkg.kernels import fast\n\n        fast(x)\n"},
+            [],
+        ),
+        ({"pkg/run.py": GUARDED, "tests/test_it.py": "from pkg.kernels import fast\n\n\ndef test(): fast(1)\n"}, []),
+        # a way in that no guard closes
+        ({}, [5]),
+        ({"pkg/run.py": GUARDED, "pkg/other.py": "from pkg.kernels import fast\n\nfast(1)\n"}, [5]),
+        ({"pkg/run.py": GUARDED, "pkg/other.py": "from pkg.kernels import fast\n\nTABLE = {1: fast}\n"}, [5]),
+        ({"pkg/run.py": GUARDED, "pkg/__init__.py": "from .kernels import fast\n"}, [5]),
+        ({"tests/test_it.py": "from pkg.kernels import fast\n\n\ndef test(): fast(1)\n"}, [5]),
+        # another module of the same name
+        ({"other/kernels.py": "", "other/run.py": GUARDED.replace("pkg.kernels", "other.kernels")}, [5]),
+    ],
+)
+def test_a_function_lives_where_one_of_its_calls_does(tmp_path: Path, users: dict[str, str], lines: list[int]) -> None:
+    assert found(tmp_path, {"pkg/kernels.py": KERNELS, **users}) == lines
+
+
+@pytest.mark.parametrize(("others", "lines"), [({}, []), ({"pkg/more.py": "from . import streams\n"}, [3])])
+def test_a_module_lives_where_one_of_its_imports_does(tmp_path: Path, others: dict[str, str], lines: list[int]) -> None:
+    module = "import torch\n\nSTREAM = torch.cuda.Stream()\n"
+    guarded = "import torch\n\nif torch.cuda.is_available():\n    from . import streams\n"
+    files = {"pkg/streams.py": module, "pkg/run.py": guarded, **others}
+    assert found(tmp_path, files, "pkg/streams.py") == lines
+
+
+def test_a_script_lives_on_its_own(tmp_path: Path) -> None:
+    script = KERNELS + "\n\nif __name__ == '__main__':\n    fast(1)\n"
+    assert found(tmp_path, {"pkg/kernels.py": script, "pkg/run.py": GUARDED}) == [5]
+
+
+@pytest.mark.parametrize(
+    ("call", "lines"),
+    [
+        ("Eraser('mps')", []),
+        ("Eraser(device=torch.device(name))", []),
+        ("Eraser()", [5]),
+        ("Eraser('mps'); Eraser()", [5]),
+    ],
+)
+def test_a_default_that_other_files_never_take(tmp_path: Path, call: str, lines: list[int]) -> None:
+    module = "import torch\n\n\nclass Eraser:\n    def __init__(self, device='cuda'):\n        self.device = device\n"
+    user = f"import torch\nfrom pkg.erase import Eraser\n\n{call}\n"
+    assert found(tmp_path, {"pkg/erase.py": module, "pkg/run.py": user}, "pkg/erase.py") == lines
+
+
+def test_options_of_the_command_line_are_passed_with_the_rest(tmp_path: Path) -> None:
+    script = (
+        "import argparse\nimport torch\n\nparser = argparse.ArgumentParser()\n{option}\n\n\n"
+        "class Runner:\n    def __init__(self, device='cuda'):\n        self.device = device\n\n\n"
+        "class Faster(Runner):\n    def __init__(self, device='cuda'):\n        super().__init__(device=device)\n\n\n"
+        "Faster(**vars(parser.parse_args()))\n"
+    )
+    option = "parser.add_argument('--device', default='cpu')"
+    assert (
+        found(tmp_path, {"bench.py": script.format(option=option), "other.py": script.format(option="")}, "bench.py")
+        == []
+    )
+    assert found(tmp_path, {}, "other.py") == [14]
