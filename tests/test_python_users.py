@@ -38,6 +38,12 @@ def found(folder: Path, files: dict[str, str], name: str = "pkg/kernels.py") -> 
         ({"pkg/run.py": GUARDED, "pkg/other.py": "from pkg.kernels import fast\n\nTABLE = {1: fast}\n"}, [5]),
         ({"pkg/run.py": GUARDED, "pkg/__init__.py": "from .kernels import fast\n"}, [5]),
         ({"tests/test_it.py": "from pkg.kernels import fast\n\n\ndef test(): fast(1)\n"}, [5]),
+        # what only type checkers read, and what a package loads by name
+        (
+            {"pkg/run.py": "from typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    from pkg.kernels import fast\n"},
+            [5],
+        ),
+        ({"pkg/run.py": GUARDED, "pkg/__init__.py": "lazy = {'kernels': ['fast']}\n"}, [5]),
         # another module of the same name
         ({"other/kernels.py": "", "other/run.py": GUARDED.replace("pkg.kernels", "other.kernels")}, [5]),
     ],

@@ -36,16 +36,19 @@ _INIT = "__init__.py"
 def imports_of(file: str) -> tuple[Node, ...]:
     """The statements by which other files of the project import a module, tests left out where others do as well.
 
-    Of a package, of a script, and of a module that more files import than are read, there are none.
+    Of a package, of a script, of a module that its package loads by name, and of one that more files import than are
+    read, there are none.
     """
     root = nearby.project(file) if file.endswith(".py") else None
-    name = os.path.basename(file).removesuffix(".py")
-    if root is None or os.path.basename(file) == _INIT or b"__main__" in (nearby.read(file) or b""):
+    folder, name = os.path.dirname(file), os.path.basename(file).removesuffix(".py")
+    if root is None or name == "__init__" or b"__main__" in (nearby.read(file) or b""):
+        return ()
+    if re.search(rb"""["']\.?%s["']""" % name.encode(), nearby.read(os.path.join(folder, _INIT)) or b""):
         return ()
     candidates = [path for path in _importing(root).get(name.encode(), ()) if path != file]
     if len(candidates) > _MOST_USERS:
         return ()
-    statements = [one for path in candidates for one in _statements(path, file)]
+    statements = [one for path in candidates for one in _statements(path, file) if not _is_for_types(one)]
     in_code = [one for one in statements if not _TEST.search(one.source.file.removeprefix(root))]
     return tuple(in_code or statements)
 
@@ -98,6 +101,11 @@ def _statements(path: str, file: str) -> Iterator[Node]:
             statement = Node(source, raw)
             if any(_is_module(module, path, file) for module in _modules(statement)):
                 yield statement
+
+
+def _is_for_types(statement: Node) -> bool:
+    """Whether an import is there for type checkers alone."""
+    return any("TYPE_CHECKING" in one["condition"].text for one in statement.ancestors("if_statement"))
 
 
 def _modules(statement: Node) -> Iterator[str]:
