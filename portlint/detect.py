@@ -11,14 +11,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from portlint.condition import any_way
-from portlint.rule import Detector, Hit, Rule
+from portlint.rule import Detector, Entry, Hit, Rule
 from portlint.source.node import MissingField, Node
 from portlint.source.prescan import Limits
+from portlint.source.recipe import LANGUAGES as RECIPES
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -47,6 +48,9 @@ _NAMED = {
 }
 """what finds calls and references whose last part is one of some names; shared by all detectors that look for names"""
 
+_SETUP: Clause = frozenset((b"install_requires",))
+"""what makes Python a recipe"""
+
 _BEFORE_AS = re.compile(rb"\w+$")
 _AFTER_AS = re.compile(rb"\w+")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -60,6 +64,8 @@ class Match(msgspec.Struct, frozen=True):
     rule: Rule
     detector: Detector
     captures: dict[str, list[tree_sitter.Node]]
+    entry: Entry | None = None
+    """of a recipe, what to look at"""
 
 
 class RuleSet:
@@ -81,7 +87,8 @@ class RuleSet:
 
     def _of(self, language: str) -> _Compiled:
         if language not in self._compiled:
-            owned = [(rule, one) for rule in self.rules for one in rule.detectors if one.language == language]
+            wanted = {language, "recipe"} if language in (*RECIPES, "python") else {language}
+            owned = [(rule, one) for rule in self.rules for one in rule.detectors if one.language in wanted]
             self._compiled[language] = _Compiled(language, owned)
         return self._compiled[language]
 
@@ -95,13 +102,14 @@ class _Compiled:
         self.named: dict[tuple[str, str], list[Owned]] = defaultdict(list)
         """(kind, last part of a name) -> who looks for it"""
         for pair in owned:
-            for part in pair[1].last_parts:
+            for part in pair[1].last_parts if pair[1].language != "recipe" else ():
                 self.named[pair[1].kind, part].append(pair)
 
     @cached_property
     def gates(self) -> list[list[Clause]]:
         """For each detector the clauses that a file must fulfil; the cheapest to refute come first."""
-        return [gate(detector) for _, detector in self.owned]
+        in_python = [_SETUP] if self.language == "python" else []
+        return [in_python if detector.language == "recipe" else gate(detector) for _, detector in self.owned]
 
     def may_fire(self, text: bytes) -> bool:
         present: dict[bytes, bool] = {}
@@ -147,7 +155,7 @@ class _Compiled:
             return [], False
         found: list[Match] = []
         exceeded = False
-        for root in source.analysis.roots():
+        for root in source.analysis.roots() if self._parts else ():
             cursor = QueryCursor(self.query, match_limit=limit)
             for pattern, captures in cursor.matches(root):
                 owner = self.by_pattern[pattern]
@@ -157,13 +165,19 @@ class _Compiled:
                 else:
                     found.append(Match(*owner, captures))
             exceeded = exceeded or cursor.did_exceed_match_limit
-        return [*found, *self._worded(source), *self._aliased(source)], exceeded
+        return [*found, *self._worded(source), *self._asked(source), *self._aliased(source)], exceeded
 
     def _worded(self, source: Source) -> Iterator[Match]:
         """The identifiers that detectors with a test of their own want."""
         for pair in self.owned:
             if (wanted := pair[1].wanted) is not None:
                 yield from (Match(*pair, {"word": [raw]}) for raw in source.analysis.identifiers(wanted))
+
+    def _asked(self, source: Source) -> Iterator[Match]:
+        """What a recipe asks for."""
+        owned = [pair for pair in self.owned if pair[1].language == "recipe"]
+        for entry in source.analysis.entries if owned else ():
+            yield from (Match(*pair, {}, entry) for pair in owned if entry.kind in pair[1].names)
 
     def _aliased(self, source: Source) -> Iterator[Match]:
         """Uses through an import alias: `from torch import load as restore`."""
@@ -256,7 +270,9 @@ def _any_of(owned: list[tuple[Rule, Hit]]) -> tuple[Rule, Hit]:
 
 def _look(source: Source, match: Match) -> Sequence[Hit]:
     """What a detector yields for one match."""
-    captures = {name: Node(source, nodes[0]) for name, nodes in match.captures.items()}
+    captures: dict[str, Any] = {name: Node(source, nodes[0]) for name, nodes in match.captures.items()}
+    if match.entry is not None:
+        captures["entry"] = match.entry
     detector = match.detector
     if detector.language == "python" and detector.names and not _is_named(captures[detector.kind], detector.names):
         return ()
@@ -265,10 +281,18 @@ def _look(source: Source, match: Match) -> Sequence[Hit]:
     try:
         for hit in detector.detect(*(captures.get(name) for name in code.co_varnames[: code.co_argcount])):
             if hit.node.start < hit.node.end:  # the parser puts in empty nodes where it misses something
-                hits.append(msgspec.structs.replace(hit, guards=hit.node.guards) if hit.guards is None else hit)
+                hits.append(_completed(hit, match.entry))
     except MissingField:
         pass  # broken code: what the detector saw before stands
     return hits
+
+
+def _completed(hit: Hit, entry: Entry | None) -> Hit:
+    """A hit with the guards of what it points at, and for a recipe with the language that its entry concerns."""
+    if entry is not None:
+        guards = entry.guards if hit.guards is None else hit.guards
+        return msgspec.structs.replace(hit, guards=guards, language=hit.language or entry.language)
+    return msgspec.structs.replace(hit, guards=hit.node.guards) if hit.guards is None else hit
 
 
 def _is_named(anchor: Node, names: frozenset[str]) -> bool:

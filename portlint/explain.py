@@ -17,7 +17,7 @@ from portlint.rule import Rule, unfold
 from portlint.run import describe
 from portlint.target import load
 
-LANGUAGES = {"cuda": "CUDA and HIP C++", "python": "Python", "cmake": "CMake"}
+LANGUAGES = {"cuda": "CUDA and HIP C++", "python": "Python", "cmake": "CMake", "recipe": "what is installed and built"}
 """grammar -> the name for people"""
 
 

@@ -16,6 +16,7 @@ from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
+from portlint.source.recipe import Entry
 from portlint.tables import cuda_name, is_cuda_name
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "AnyOf",
     "AtMost",
     "Edit",
+    "Entry",
     "Guard",
     "Has",
     "Hit",
@@ -154,11 +156,11 @@ class Detector(msgspec.Struct, frozen=True):
     """
 
     language: str
-    """python | cuda | cmake: the grammar; code in another language has no such nodes"""
+    """python | cuda | cmake: the grammar, code in another language has no such nodes; recipe: all of its formats"""
     detect: Detect
     query: str = ""
     names: frozenset[str] = frozenset()
-    """Python: qualified names, or `.method` names; C++: the last parts of function names"""
+    """Python: qualified names, or `.method` names; C++: the last parts of function names; recipes: kinds of entry"""
     kind: str = ""
     wanted: Callable[[str], bool] | None = None
     """C++: which identifiers to look at, where they are too many for a list"""
@@ -218,6 +220,10 @@ class Rule:
     def calls(self, *functions: str) -> Callable[[Detect], Detect]:
         """Look at each Python call of these qualified names (`torch.load`) or methods (`.item`), as `call`."""
         return self._register("python", names=frozenset(functions), kind="call")
+
+    def recipes(self, *kinds: str) -> Callable[[Detect], Detect]:
+        """Look at each `entry` of these kinds in whatever says what is installed and built: see `source/recipe`."""
+        return self._register("recipe", names=frozenset(kinds), kind="entry")
 
     def references(self, *names: str) -> Callable[[Detect], Detect]:
         """Look at each Python use of these qualified names (`torch.float64`) or attributes (`.double`), as `name`."""

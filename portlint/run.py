@@ -17,6 +17,7 @@ from portlint.judge import is_moot
 from portlint.rules import discover as discover_rules
 from portlint.scan import Scan
 from portlint.source.prescan import Limits
+from portlint.source.recipe import LANGUAGES
 
 if TYPE_CHECKING:
     from portlint.config import Config, Selector
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
-READ = frozenset(("python", "notebook", "cuda", "cxx?", "cmake", ""))
+READ = frozenset(("python", "notebook", "cuda", "cxx?", "cmake", "", *LANGUAGES))
 """the kinds of file that some rule reads; others are not portlint's business"""
 
 

@@ -24,7 +24,7 @@ def language_of(fixture: Fixture) -> str:
     for language, suffixes in SUFFIXES.items():
         if fixture.path.suffix in suffixes:
             return language
-    return "cmake"
+    return "cmake" if fixture.path.suffix == ".cmake" or fixture.path.name == "CMakeLists.txt" else "recipe"
 
 
 def of(name: str) -> list[Fixture]:

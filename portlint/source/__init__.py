@@ -7,6 +7,7 @@ per grammar: `source/cxx/` for CUDA and HIP C++, `source/python/` for everything
 from __future__ import annotations
 
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from portlint.condition import Expression, Guard, Value
     from portlint.source.cxx.assembly import Assembly
+    from portlint.source.recipe import Entry
     from portlint.source.text import Lines
 
 
@@ -189,6 +191,20 @@ class Analysis:
         """The `asm` statements of the file."""
         return ()
 
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What the file, as a recipe, asks to be installed and built."""
+        return ()
+
+
+_RECIPES = {
+    "bash": ("shell", "ShellAnalysis"),
+    "dockerfile": ("containers", "ContainerAnalysis"),
+    "requirements": ("requirements", "RequirementsAnalysis"),
+    "toml": ("manifests", "ManifestAnalysis"),
+    "yaml": ("workflows", "YamlAnalysis"),
+}
+
 
 class Source:
     """One file, or one notebook as one program, or one kernel text inside a string."""
@@ -239,6 +255,10 @@ class Source:
             from portlint.source.cmake import CMakeAnalysis
 
             return CMakeAnalysis(self)
+        if self.language in _RECIPES:
+            module, name = _RECIPES[self.language]
+            made: Analysis = getattr(import_module(f"portlint.source.recipe.{module}"), name)(self)
+            return made
         from portlint.source.python import PythonAnalysis
 
         return PythonAnalysis(self)
@@ -278,7 +298,7 @@ class Source:
             line += 1
         raw = self.tree.root_node.descendant_for_byte_range(offset, offset)
         while raw is not None and raw.parent is not None and raw.parent.start_byte == raw.start_byte:
-            if raw.parent.type in ("module", "translation_unit", "block", "compound_statement"):
+            if raw.parent.parent is None or raw.parent.type in ("block", "compound_statement"):
                 break
             raw = raw.parent
         if raw is None:

@@ -10,14 +10,26 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Parser, Query, Tree
 
 
+_PACKAGES = {
+    "bash": "tree_sitter_bash",
+    "cmake": "tree_sitter_cmake",
+    "cuda": "tree_sitter_cuda",
+    "dockerfile": "tree_sitter_containerfile",
+    "python": "tree_sitter_python",
+    "requirements": "tree_sitter_requirements",
+    "toml": "tree_sitter_toml",
+    "yaml": "tree_sitter_yaml",
+}
+
+
 @cache
 def language(name: str) -> Language:
-    """The grammar "cuda" (CUDA and HIP C++), "python" or "cmake". Raises ValueError for any other name."""
+    """The grammar of a language, "cuda" being CUDA and HIP C++. Raises ValueError for any other name."""
     from tree_sitter import Language
 
-    if name not in ("cuda", "python", "cmake"):
-        raise ValueError(f"there is no grammar for '{name}'; there is one for cuda, python and cmake")
-    return Language(import_module(f"tree_sitter_{name}").language())
+    if name not in _PACKAGES:
+        raise ValueError(f"there is no grammar for '{name}'; there is one for {', '.join(_PACKAGES)}")
+    return Language(import_module(_PACKAGES[name]).language())
 
 
 @cache

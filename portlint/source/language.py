@@ -13,7 +13,8 @@ _SUFFIXES = {
     **dict.fromkeys(("cu", "cuh", "hip"), "cuda"),
     **dict.fromkeys(("h", "hpp", "hxx", "hh", "inl", "inc", "cpp", "cc", "cxx", "c"), CXX),
     "cmake": "cmake",
-    "dockerfile": "dockerfile",
+    **dict.fromkeys(("dockerfile", "containerfile"), "dockerfile"),
+    **dict.fromkeys(("sh", "bash"), "bash"),
 }
 CXX_HEADERS = (".h", ".hpp", ".hxx", ".hh", ".cuh", ".inl", ".inc")
 """what other C++ files include"""
@@ -21,6 +22,8 @@ CXX_COMPILED = (".cu", ".hip", ".cpp", ".cc", ".cxx")
 """what a build compiles by itself"""
 _NAMES = {"CMakeLists.txt": "cmake", "pyproject.toml": "toml", ".gitlab-ci.yml": "yaml"}
 _REQUIREMENTS = re.compile(r"(?:.+[-_.])?(?:requirements|constraints)[^/]*\.txt", re.IGNORECASE)
+_YAML = re.compile(r"(?:.+[-_.])?(?:compose|environment|env)(?:[-_.].+)?\.ya?ml", re.IGNORECASE)
+"""compose files, and environments of conda"""
 _DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:[-_.].*)?(?<!\.dockerignore)", re.IGNORECASE)
 
 
@@ -35,7 +38,7 @@ def by_name(path: str) -> str | None:
     if language := _NAMES.get(name) or (stem and _SUFFIXES.get(suffix)):
         return language
     if suffix in ("yml", "yaml"):
-        return "yaml" if f"/{folder}".endswith("/.github/workflows") else None
+        return "yaml" if f"/{folder}".endswith("/.github/workflows") or _YAML.fullmatch(name) else None
     if suffix == "txt" and (_REQUIREMENTS.fullmatch(name) or f"/{folder}".endswith("/requirements")):
         return "requirements"
     return "dockerfile" if _DOCKERFILE.fullmatch(name) else None

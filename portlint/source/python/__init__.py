@@ -17,6 +17,7 @@ from portlint.source.python.scopes import Scopes
 
 if TYPE_CHECKING:
     from portlint.condition import Expression, Guard, Value
+    from portlint.source.recipe import Entry
 
 
 class PythonAnalysis(Analysis):
@@ -38,6 +39,13 @@ class PythonAnalysis(Analysis):
     @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(self.scopes)
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """What an installation by this file needs, where it is a setup.py."""
+        from portlint.source.recipe.manifests import of_setup
+
+        return tuple(of_setup(self.source))
 
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants; None where it is not known."""

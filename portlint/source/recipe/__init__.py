@@ -1,0 +1,98 @@
+"""What the files say that decide what gets installed and built: requirements, container files, manifests, workflows.
+
+Each format has a parser of its own; what they say is the same, and comes out as `Entry`s: a package, an index of
+packages, a container image, a setting of a build, a device that a container gets.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portlint.condition import Guard
+from portlint.source import Analysis
+from portlint.source.node import Node
+from portlint.source.recipe import twins
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from portlint.condition import Value
+
+LANGUAGES = frozenset(("requirements", "dockerfile", "toml", "yaml", "bash"))
+"""the languages of recipes; a `setup.py` is one as well"""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One thing that a recipe asks for."""
+
+    kind: str
+    """package | conda | index | image | setting | device"""
+    name: str
+    """of a package, normalised, with its extras (`jax[cuda12]`); of an image, a variable or an option"""
+    value: str
+    """what is asked of it: `==2.5.1+cu121`, an address, a tag, a variable's value"""
+    node: Node
+    """where it is written"""
+    guards: tuple[Guard, ...] = ()
+    choice: bool = False
+    """whether it is one of several that whoever builds chooses from, or that a marker of the environment restricts"""
+
+    @property
+    def language(self) -> str:
+        """What it concerns: a container, or what Python programs run on."""
+        return "container" if self.kind in ("image", "device") else "python"
+
+
+class RecipeAnalysis(Analysis):
+    """The services of one recipe. What a recipe says is in its entries; its nodes say nothing by themselves."""
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything that the recipe asks for, not asked where a file of another name serves the platform."""
+        ours = twins.guards(self.source.file or self.source.path)
+        return tuple(msgspec.structs.replace(one, guards=(*ours, *one.guards)) for one in self.read())
+
+    def read(self) -> Iterator[Entry]:
+        """The entries as the file has them."""
+        raise NotImplementedError
+
+    def constant(self, node: Node) -> Value:
+        """The text without its quotes."""
+        return unquoted(node.text)
+
+    def name(self, node: Node) -> str:
+        """Recipes have no names."""
+        del node
+        return ""
+
+    def guards(self, node: Node) -> tuple[Guard, ...]:
+        """An entry has its guards, a node none."""
+        del node
+        return ()
+
+    def role(self, node: Node, role: str) -> bool:
+        """Recipes have no roles."""
+        raise ValueError(f"no such role in a recipe: {role} (of {node!r})")
+
+    def imports(self, module: str) -> bool:
+        """Recipes import nothing."""
+        del module
+        return False
+
+    def arguments(self, node: Node) -> list[Node]:
+        """Recipes have no calls."""
+        del node
+        return []
+
+    def argument(self, node: Node, position: int | None, keyword: str) -> Node | None:
+        """Recipes have no calls."""
+        del node, position, keyword
+        return None
+
+
+def unquoted(text: str) -> str:
+    """A text without the quotes around it."""
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

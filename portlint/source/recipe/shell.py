@@ -1,0 +1,102 @@
+"""Shell commands: in scripts, in the RUN instructions of container files and in the steps of workflows."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from portlint.condition import PLATFORM_WORDS, Guard, Name
+from portlint.source import Source
+from portlint.source.recipe import Entry, RecipeAnalysis, requirements, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from portlint.source.node import Node
+
+_TESTS = ("if_statement", "case_statement", "list")
+_CONDA = ("conda", "mamba", "micromamba")
+_PIP = re.compile(r"pip[\d.]*")
+_ASKING = re.compile(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z])")
+"""words of a test that chooses by the machine"""
+
+
+class ShellAnalysis(RecipeAnalysis):
+    """One shell script, or the commands of one step."""
+
+    def read(self) -> Iterator[Entry]:
+        """The variables that it sets, what it installs, and the devices that its containers get."""
+        for node in self.source.root.walk("variable_assignment", "command"):
+            guards = tuple(_chosen(node))
+            for one in self._assigned(node) if node.type == "variable_assignment" else _run(node):
+                yield Entry(one.kind, one.name, one.value, one.node, (*guards, *one.guards), one.choice)
+
+    def _assigned(self, node: Node) -> Iterator[Entry]:
+        value = node.get("value")
+        if value is not None:
+            yield Entry("setting", node["name"].text, default_of(unquoted(value.text)), value)
+
+
+def commands(text: bytes, node: Node) -> Iterator[Entry]:
+    """The entries of commands inside a file in another language; `text` is as long as what is written at `node`."""
+    source = Source(node.source.path, text, "bash", offset=node.source.offset + node.start)
+    analysis = source.analysis
+    assert isinstance(analysis, ShellAnalysis)
+    return analysis.read()
+
+
+def conda(text: str) -> tuple[str, str]:
+    """The package that a specification of conda's names, and what is asked of it: `pytorch::pytorch-cuda=12.1`."""
+    found = re.match(r"(?:[\w.-]+::)?([\w.-]+)\s*[=<>!]*(.*)", text)
+    return (found[1].lower(), found[2]) if found else ("", "")
+
+
+def default_of(text: str) -> str:
+    """What a value comes to where nobody has set the variable: that of `${NAME:-8.0}` is `8.0`."""
+    found = re.fullmatch(r"\$\{\w+:?-(.*)\}", text)
+    return found[1] if found else text
+
+
+def _run(command: Node) -> Iterator[Entry]:
+    words = [(unquoted(one.text), one) for one in command.children if one.type != "variable_assignment"]
+    program = os.path.basename(words[0][0]) if words else ""
+    texts = [text for text, _ in words]
+    if "install" in texts and _installs(program, texts[: texts.index("install")]):
+        yield from requirements.words(words[texts.index("install") + 1 :])
+    elif program in _CONDA and "install" in texts:
+        yield from (Entry("conda", *conda(text), node) for text, node in words[2:] if not text.startswith("-"))
+    elif program in ("docker", "podman") and {"run", "create"} & set(texts[1:3]):
+        yield from _devices(words)
+
+
+def _installs(program: str, before: list[str]) -> bool:
+    """Whether `install` is pip's: `pip3 install`, `python -m pip install`, `uv pip install`."""
+    return bool(_PIP.fullmatch(program)) or (program.startswith(("python", "uv", "sudo")) and before[-1] in ("pip", "pip3"))
+
+
+def _devices(words: list[tuple[str, Node]]) -> Iterator[Entry]:
+    for index, (text, node) in enumerate(words):
+        name, _, value = text.partition("=")
+        if name in ("--gpus", "--runtime"):
+            following = words[index + 1][0] if index + 1 < len(words) else ""
+            yield Entry("device", name, value or following, node)
+
+
+def _chosen(node: Node) -> Iterator[Guard]:
+    """That the machine is NVIDIA's, where a test around a command asks which it is."""
+    for around in node.ancestors(*_TESTS):
+        test = _test(around)
+        if _ASKING.search(test.lower()):
+            yield Guard(Name("is_nvidia"), True, " ".join(test.split())[:80], around.line)
+
+
+def _test(around: Node) -> str:
+    """What a construct asks: the tests of all its branches, the patterns of a case, what stands before `&&`."""
+    if around.type == "list":
+        return around.children[0].text
+    if around.type == "case_statement":
+        items = [one for one in around.children if one.type == "case_item"]
+        return " ".join([around.children[0].text, *(item.children[0].text for item in items if item.children)])
+    tests = [one.children[0] for one in (around, *around.walk("elif_clause")) if one.children]
+    return " ".join(one.text for one in tests)
