@@ -38,7 +38,14 @@ class Entry(msgspec.Struct, frozen=True):
     """where it is written"""
     guards: tuple[Guard, ...] = ()
     choice: bool = False
-    """whether it is one of several that whoever builds chooses from, or that a marker of the environment restricts"""
+    """whether it is one of several that whoever builds chooses from"""
+    marked: bool = False
+    """whether a marker of the environment restricts it to some machines"""
+
+    @property
+    def is_in_manifest(self) -> bool:
+        """Whether whoever installs the project gets it, not only whoever builds an image or runs a script."""
+        return self.node.source.language not in ("dockerfile", "bash")
 
     @property
     def language(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from portlint.condition import PLATFORM_WORDS
 from portlint.source.recipe import Entry, RecipeAnalysis, requirements, shell, unquoted
 
@@ -21,7 +23,7 @@ class ContainerAnalysis(RecipeAnalysis):
         """What each stage is built on, sets and installs; stages for several machines are a choice."""
         for instruction in self.source.root.children:
             for one in self._instruction(instruction):
-                yield Entry(one.kind, one.name, one.value, one.node, one.guards, one.choice or self._is_chosen)
+                yield msgspec.structs.replace(one, choice=self._is_chosen)
 
     def _instruction(self, instruction: Node) -> Iterator[Entry]:
         match instruction.type:

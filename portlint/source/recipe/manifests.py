@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from portlint.source.recipe import Entry, RecipeAnalysis, twins, unquoted
 from portlint.source.recipe.requirements import normalised, requirement
 
@@ -33,7 +35,7 @@ class ManifestAnalysis(RecipeAnalysis):
                 indexes.append(Entry("index", "", unquoted(value.text), value))
         # several indexes for one machine each are chosen from by markers, extras or the command line
         choice = len([one for one in indexes if re.search(r"/(?:cu\d|cpu|rocm|xpu)", one.value)]) > 1
-        yield from (Entry(one.kind, one.name, one.value, one.node, one.guards, choice) for one in indexes)
+        yield from (msgspec.structs.replace(one, choice=choice) for one in indexes)
 
 
 def _table(pair: Node) -> str:
@@ -71,7 +73,7 @@ def _required(value: Node) -> Iterator[Entry]:
         text = string.constant
         if isinstance(text, str) and around is not None and around.type in _HOLDING:
             for one in requirement(text, string):
-                yield Entry(one.kind, one.name, one.value, string, (*ours, *string.guards, *one.guards), one.choice)
+                yield msgspec.structs.replace(one, guards=(*ours, *string.guards, *one.guards))
 
 
 _HOLDING = frozenset(("list", "tuple", "argument_list", "conditional_expression"))

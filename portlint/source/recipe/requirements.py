@@ -58,8 +58,8 @@ def _entry(found: Node, node: Node) -> Entry:
     if marker is None:
         return Entry("package", name + extras, wanted, place)
     text = marker.text.strip().removeprefix(";").strip()
-    choice = any(variable in text for variable in _QUERIES)
-    return Entry("package", name + extras, wanted, place, (_marker(text, node.line),), choice)
+    marked = any(variable in text for variable in _QUERIES)
+    return Entry("package", name + extras, wanted, place, (_marker(text, node.line),), marked=marked)
 
 
 def normalised(name: str) -> str:

@@ -6,6 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from portlint.condition import PLATFORM_WORDS, Guard, Name
 from portlint.source import Source
 from portlint.source.recipe import Entry, RecipeAnalysis, requirements, unquoted
@@ -30,7 +32,7 @@ class ShellAnalysis(RecipeAnalysis):
         for node in self.source.root.walk("variable_assignment", "command"):
             guards = tuple(_chosen(node))
             for one in self._assigned(node) if node.type == "variable_assignment" else _run(node):
-                yield Entry(one.kind, one.name, one.value, one.node, (*guards, *one.guards), one.choice)
+                yield msgspec.structs.replace(one, guards=(*guards, *one.guards))
 
     def _assigned(self, node: Node) -> Iterator[Entry]:
         value = node.get("value")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from portlint.condition import PLATFORM_WORDS, words_of
 from portlint.source.recipe import Entry, RecipeAnalysis, shell, unquoted
 from portlint.source.recipe.requirements import requirement
@@ -49,7 +51,7 @@ class YamlAnalysis(RecipeAnalysis):
         services = {path[1] for pair in self.source.root.walk(*_PAIRS) if len(path := _path(pair)) > 1}
         others = {word for name in services for word in words_of(name)} & (PLATFORM_WORDS - _NVIDIA)
         for one in self._services():
-            yield Entry(one.kind, one.name, one.value, one.node, one.guards, bool(others))
+            yield msgspec.structs.replace(one, choice=bool(others))
 
     def _services(self) -> Iterator[Entry]:
         for pair in self.source.root.walk(*_PAIRS):

@@ -1,0 +1,52 @@
+"""Containers are built on images of NVIDIA's, or run with its container runtime.
+
+`FROM nvidia/cuda`, `runtime: nvidia` and `--gpus all` work where NVIDIA's driver is on the host. On another machine the runtime is
+not there, and what is built on the image knows no other device.
+
+## Exceptions
+Silent where a file named for the platform (`Dockerfile.rocm`, `docker/rocm/Dockerfile`), another stage or another service serves
+it, where a build argument names the base image, and in workflows.
+
+## References
+https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html
+"""
+
+from __future__ import annotations
+
+import re
+
+from portlint.rule import Entry, Hit, Hits, Rule
+
+rule = Rule(
+    assumes={"build.nvidia_containers": "native"},
+    message="'{text}' is for NVIDIA's containers; {target} has {fact}.",
+    remedy={
+        "amd": "Add a container file on an image of ROCm (`rocm/pytorch`, `rocm/dev-ubuntu-22.04`), or let a build argument name the base image; run it with `--device /dev/kfd --device /dev/dri`.",
+        "gaudi": "Add a container file on the vendor's image (`vault.habana.ai/gaudi-docker/...`), and run it with `--runtime=habana` and `HABANA_VISIBLE_DEVICES`.",
+        "*": "Add a container file on an image for that machine, or let a build argument name the base image.",
+    },
+)
+
+IMAGES = re.compile(r"(?:docker\.io/)?nvidia/\S+|nvcr\.io/nvidia/\S+")
+OF_TORCH = re.compile(r"(?:docker\.io/)?pytorch/pytorch")
+VARIABLES = frozenset(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIRE_CUDA"))
+OFF = frozenset(("void", "none", "", "no"))
+
+
+@rule.recipes("image")
+def base(entry: Entry) -> Hits:
+    is_nvidia = IMAGES.fullmatch(entry.name) or (OF_TORCH.fullmatch(entry.name) and "cuda" in entry.value)
+    if is_nvidia and not entry.choice:
+        yield Hit(entry.node)
+
+
+@rule.recipes("device")
+def device(entry: Entry) -> Hits:
+    if not entry.choice and (entry.name == "--gpus" or entry.value == "nvidia"):
+        yield Hit(entry.node)
+
+
+@rule.recipes("setting")
+def variable(entry: Entry) -> Hits:
+    if entry.name in VARIABLES and entry.value not in OFF and not entry.choice:
+        yield Hit(entry.node, otherwise="degrades", language="container")
