@@ -277,6 +277,11 @@ class Source:
         """The `asm` statements of a C++ file, with what their templates come to."""
         return self.analysis.assembly
 
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What the file, as a recipe, asks to be installed and built."""
+        return self.analysis.entries
+
     def defines(self, name: str) -> bool:
         """Whether the file itself gives that name a meaning of its own, as a shim does for a missing builtin."""
         return self.analysis.defines(name)

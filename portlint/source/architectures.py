@@ -80,6 +80,12 @@ def from_torch(text: str) -> frozenset[Built] | None:
     return frozenset(built)
 
 
+def from_gfx(text: str) -> frozenset[str] | None:
+    """The parts of AMD's in a list ("gfx90a;gfx942:xnack-"); None if it has a generic target, or anything else."""
+    items = [item.partition(":")[0] for item in re.split(r"[;,\s]+", text.strip())]
+    return frozenset(items) if all(re.fullmatch(r"gfx[0-9a-f]{3,4}", item) for item in items) else None
+
+
 def from_pattern(text: str) -> frozenset[Built] | None:
     """The architectures that a regular expression lists, `90a|100f`; a number by itself stands for its PTX as well."""
     built: set[Built] = set()

@@ -24,7 +24,9 @@ _NAMES = {"CMakeLists.txt": "cmake", "pyproject.toml": "toml", ".gitlab-ci.yml":
 _REQUIREMENTS = re.compile(r"(?:.+[-_.])?(?:requirements|constraints)[^/]*\.txt", re.IGNORECASE)
 _YAML = re.compile(r"(?:.+[-_.])?(?:compose|environment|env)(?:[-_.].+)?\.ya?ml", re.IGNORECASE)
 """compose files, and environments of conda"""
-_DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:[-_.].*)?(?<!\.dockerignore)", re.IGNORECASE)
+_DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:[-_.].*)?", re.IGNORECASE)
+_NO_DOCKERFILE = frozenset("dockerignore png jpg jpeg svg gif md rst html txt py json yml yaml toml".split())
+"""endings of files about container files"""
 
 
 def by_name(path: str) -> str | None:
@@ -41,7 +43,7 @@ def by_name(path: str) -> str | None:
         return "yaml" if f"/{folder}".endswith("/.github/workflows") or _YAML.fullmatch(name) else None
     if suffix == "txt" and (_REQUIREMENTS.fullmatch(name) or f"/{folder}".endswith("/requirements")):
         return "requirements"
-    return "dockerfile" if _DOCKERFILE.fullmatch(name) else None
+    return "dockerfile" if _DOCKERFILE.fullmatch(name) and suffix not in _NO_DOCKERFILE else None
 
 
 _GPU_WORDS = tuple(

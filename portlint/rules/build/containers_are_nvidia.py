@@ -4,6 +4,7 @@
 not there, and what is built on the image knows no other device.
 
 ## Exceptions
+A variable of the runtime (`NVIDIA_VISIBLE_DEVICES`) is reported beside such an image or device; alone it does nothing elsewhere.
 Silent where a file named for the platform (`Dockerfile.rocm`, `docker/rocm/Dockerfile`), another stage or another service serves
 it, where a build argument names the base image, and in workflows.
 
@@ -33,20 +34,21 @@ VARIABLES = frozenset(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "
 OFF = frozenset(("void", "none", "", "no"))
 
 
-@rule.recipes("image")
-def base(entry: Entry) -> Hits:
-    is_nvidia = IMAGES.fullmatch(entry.name) or (OF_TORCH.fullmatch(entry.name) and "cuda" in entry.value)
-    if is_nvidia and not entry.choice:
-        yield Hit(entry.node)
-
-
-@rule.recipes("device")
-def device(entry: Entry) -> Hits:
-    if not entry.choice and (entry.name == "--gpus" or entry.value == "nvidia"):
+@rule.recipes("image", "device")
+def asked_for(entry: Entry) -> Hits:
+    if is_nvidia(entry):
         yield Hit(entry.node)
 
 
 @rule.recipes("setting")
 def variable(entry: Entry) -> Hits:
-    if entry.name in VARIABLES and entry.value not in OFF and not entry.choice:
+    if entry.name in VARIABLES and entry.value not in OFF and any(map(is_nvidia, entry.node.source.entries)):
         yield Hit(entry.node, otherwise="degrades", language="container")
+
+
+def is_nvidia(entry: Entry) -> bool:
+    if entry.choice:
+        return False
+    if entry.kind == "image":
+        return bool(IMAGES.fullmatch(entry.name) or (OF_TORCH.fullmatch(entry.name) and "cuda" in entry.value))
+    return entry.kind == "device" and (entry.name == "--gpus" or entry.value == "nvidia")

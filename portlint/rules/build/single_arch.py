@@ -2,11 +2,11 @@
 
 A list of architectures without PTX holds machine code only: on a newer part the program starts and every kernel fails
 with "no kernel image is available for execution on the device". PTX of an `a` variant (`compute_90a`) does not help, it
-runs on that one part.
+runs on that one part. AMD has no PTX: a code object runs on the parts that its list names.
 
 ## Exceptions
 All lists of a file are taken together, so that a file with one list per kernel is silent if any of them serves the
-target.
+target. Workflows count where their names say that they make what users get.
 
 ## References
 https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-compilation
@@ -14,21 +14,27 @@ https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-compilatio
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of, architectures, on_platform
+from portlint.rule import Entry, Guard, Hit, Hits, Node, Rule, any_of, architectures, on_platform
 
 rule = Rule(
     assumes={},
     message="The build makes {built} only; {target} needs {fact}.",
     remedy={
+        "amd": "Add the part's gfx name to the list, or a generic target that covers it (`gfx9-4-generic`, ROCm 6.3 or later).",
         "*": "Add the part to the list, and PTX of the newest plain architecture (`-gencode arch=compute_120,code=compute_120`, `+PTX`, CMake's `120-virtual`) for those to come.",
     },
 )
 
 LISTS = frozenset(("CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES"))
+OF_TORCH = "TORCH_CUDA_ARCH_LIST"
+OF_CMAKE = "CUDAARCHS"
+OF_AMD = frozenset(("PYTORCH_ROCM_ARCH", "CMAKE_HIP_ARCHITECTURES", "AMDGPU_TARGETS", "GPU_TARGETS", "HIP_ARCHITECTURES"))
 SCOPES = frozenset(("CACHE", "PARENT_SCOPE"))
 """words after the value of `set`"""
+OFFLOAD = re.compile(r"offload-arch=([\w:+-]+)")
 
 
 @rule.python('((string_content) @flag (#match? @flag "arch=compute_"))')
@@ -52,6 +58,41 @@ def torch_list(variable: Node) -> Hits:
     if value is not None and isinstance(value.constant, str):
         built = architectures.from_torch(value.constant)
         yield from _judge(value, built or frozenset())
+
+
+@rule.python('((string_content) @flag (#match? @flag "offload-arch="))')
+def offload(flag: Node) -> Hits:
+    flags = [one for one in flag.source.root.walk("string_content") if "offload-arch=" in one.text]
+    if flag == flags[-1]:
+        yield from _judge_amd(flag, " ".join(found for one in flags for found in OFFLOAD.findall(one.text)))
+
+
+@rule.recipes("setting")
+def setting(entry: Entry) -> Hits:
+    same = [one for one in entry.node.source.entries if one.name == entry.name and one.kind == "setting"]
+    if same and entry.node != same[-1].node:
+        return
+    text = " ".join(one.value for one in same or [entry])
+    if entry.name == OF_TORCH:
+        yield from _judge(entry.node, architectures.from_torch(text) or frozenset(), entry.guards)
+    elif entry.name == OF_CMAKE:
+        yield from _judge(entry.node, architectures.from_cmake(text.replace(";", " ").split()) or frozenset(), entry.guards)
+    elif entry.name in OF_AMD:
+        yield from _judge_amd(entry.node, text, entry.guards)
+
+
+@rule.cmake("(normal_command (identifier) (argument_list (argument) @variable))")
+def amd_list(variable: Node) -> Hits:
+    sets = [one for one in variable.source.root.walk("normal_command") if _sets(one, variable.text)]
+    if variable.text in OF_AMD and sets and variable == sets[-1].arguments[0]:
+        values = [_value(one, one.arguments[1:]) for one in sets]
+        items = [str(item) for value in values for argument in value for item in argument.items]
+        yield from _judge_amd(values[-1][0], " ".join(items), variable.guards)
+
+
+def _sets(command: Node, variable: str) -> bool:
+    """Whether a command gives a variable a value."""
+    return command.name == "set" and [one.text for one in command.arguments[:1]] == [variable] and len(command.arguments) > 1
 
 
 @rule.cmake("(normal_command (identifier) (argument_list)) @command")
@@ -90,12 +131,25 @@ def _built(arguments: list[Node]) -> frozenset[architectures.Built]:
     return architectures.from_cmake(items) or frozenset()
 
 
-def _judge(node: Node, built: frozenset[architectures.Built]) -> Hits:
+def _judge_amd(node: Node, text: str, guards: tuple[Guard, ...] = ()) -> Hits:
+    built = architectures.from_gfx(text)
+    if built:
+        names = sorted(built)
+        yield Hit(
+            node,
+            assumes={"build.architectures": any_of(names)},
+            words={"built": ", ".join(names)},
+            guards=(*guards, on_platform("rocm")),
+            language="cuda",
+        )
+
+
+def _judge(node: Node, built: frozenset[architectures.Built], guards: tuple[Guard, ...] = ()) -> Hits:
     if built:
         yield Hit(
             node,
             assumes={"build.architectures": any_of(architectures.covered(built))},
             words={"built": architectures.shown(built)},
-            guards=(on_platform("nvidia"),),
+            guards=(*guards, on_platform("nvidia")),
             language="cuda",
         )

@@ -44,8 +44,9 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def is_in_manifest(self) -> bool:
-        """Whether whoever installs the project gets it, not only whoever builds an image or runs a script."""
-        return self.node.source.language not in ("dockerfile", "bash")
+        """Whether whoever installs the project gets it, not only whoever builds an image, runs a script or asks for it."""
+        source = self.node.source
+        return source.language not in ("dockerfile", "bash") and not twins.is_optional(source.file or source.path)
 
     @property
     def language(self) -> str:
@@ -59,7 +60,10 @@ class RecipeAnalysis(Analysis):
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """Everything that the recipe asks for, not asked where a file of another name serves the platform."""
-        ours = twins.guards(self.source.file or self.source.path)
+        file = self.source.file or self.source.path
+        if twins.is_for_itself(file):
+            return ()
+        ours = twins.guards(file)
         return tuple(msgspec.structs.replace(one, guards=(*ours, *one.guards)) for one in self.read())
 
     def read(self) -> Iterator[Entry]:

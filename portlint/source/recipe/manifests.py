@@ -31,11 +31,21 @@ class ManifestAnalysis(RecipeAnalysis):
             elif table == "tool.poetry.dependencies" and value.type == "string":
                 version = unquoted(value.text)
                 yield Entry("package", normalised(key), version if version[:1] in "<>=" else f"=={version}", value)
-            elif table in ("tool.uv.index", "tool.poetry.source") and key == "url":
+            elif table in ("tool.uv.index", "tool.poetry.source") and key == "url" and self._is_used(pair):
                 indexes.append(Entry("index", "", unquoted(value.text), value))
         # several indexes for one machine each are chosen from by markers, extras or the command line
         choice = len([one for one in indexes if re.search(r"/(?:cu\d|cpu|rocm|xpu)", one.value)]) > 1
         yield from (msgspec.structs.replace(one, choice=choice) for one in indexes)
+
+
+    def _is_used(self, url: Node) -> bool:
+        """Whether an installation without extras looks into an index; an explicit one is asked for by name."""
+        around = url.parent
+        given = {one.children[0].text: unquoted(one.children[-1].text) for one in around.children[1:]} if around else {}
+        if given.get("explicit") != "true":
+            return True
+        asking = [one for one in self.source.root.walk("inline_table") if f'"{given.get("name")}"' in one.text]
+        return any("extra" not in one.text for one in asking)
 
 
 def _table(pair: Node) -> str:

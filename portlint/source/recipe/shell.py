@@ -83,6 +83,7 @@ def _devices(words: list[tuple[str, Node]]) -> Iterator[Entry]:
         if name in ("--gpus", "--runtime"):
             following = words[index + 1][0] if index + 1 < len(words) else ""
             yield Entry("device", name, value or following, node)
+            return  # the other option says the same of the same container
 
 
 def _chosen(node: Node) -> Iterator[Guard]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from functools import cache
 
 from portlint.condition import PLATFORM_WORDS, Guard, Name, Op
@@ -19,11 +20,38 @@ _WORDS = PLATFORM_WORDS - _NVIDIA
 _SETUP = "setup.py"
 
 
+_OWN = frozenset("ci test tests testing benchmark benchmarks bench buildkite circleci jenkins devcontainer".split())
+"""words for what runs on the project's own machines"""
+_FOR_ALL = frozenset("base common core main default runtime prod install gpu cuda nvidia".split())
+"""words in the names of requirements files that are for every installation"""
+
+
+@cache
+def is_for_itself(file: str) -> bool:
+    """Whether a recipe is for the project's own tests: what these run on says nothing of where the project runs."""
+    return not _OWN.isdisjoint(_words(file)[:-1])
+
+
+@cache
+def is_optional(file: str) -> bool:
+    """Whether a requirements file is for a part of the project that its name says, as `requirements-docs.txt`."""
+    return by_name(file) == "requirements" and bool(
+        frozenset(_words(os.path.basename(file))) - _FOR_ALL - frozenset(("requirements", "constraints", "in", "txt"))
+    )
+
+
+def _words(file: str) -> list[str]:
+    """The words of a path below the top folder of its project, the ending last."""
+    root = nearby.project(file)
+    path = os.path.relpath(file, root) if root else os.path.basename(file)
+    return [word for word in re.split(r"[^a-z]+", path.lower()) if word]
+
+
 @cache
 def guards(file: str) -> tuple[Guard, ...]:
     """That the platform is one that the recipe is named for; else, that it is none that another is named for."""
     root = nearby.project(file)
-    own = platforms(os.path.relpath(file, root) if root else os.path.basename(file))
+    own = platforms(_words(file))
     if own:
         return (Guard(one_of(own), True, f"{os.path.basename(file)} is for {', '.join(sorted(own))}", 0),)
     others = _served(root) if root else {}
@@ -35,9 +63,9 @@ def guards(file: str) -> tuple[Guard, ...]:
     )
 
 
-def platforms(path: str) -> frozenset[str]:
+def platforms(words: Iterable[str]) -> frozenset[str]:
     """The platforms other than NVIDIA's that a path is named for; none where it names NVIDIA's as well."""
-    named = frozenset(re.split(r"[^a-z]+", path.lower()))
+    named = frozenset(words)
     return frozenset() if named & _NVIDIA else named & _WORDS
 
 
@@ -54,7 +82,7 @@ def _served(root: str) -> dict[tuple[str, str], str]:
         kind = _kind(path)
         if kind:
             name = os.path.relpath(path, root)
-            found.update({(kind, word): name for word in platforms(name)})
+            found.update({(kind, word): name for word in platforms(_words(path))})
     return found
 
 

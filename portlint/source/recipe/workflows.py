@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _PAIRS = ("block_mapping_pair", "flow_pair")
 _SCALARS = ("plain_scalar", "double_quote_scalar", "single_quote_scalar", "block_scalar")
+_RELEASING = frozenset("release releases publish wheel wheels deploy package packages nightly dist".split())
+"""words of workflows that make what users get; all others run on the project's own machines"""
 _NVIDIA = frozenset(("cuda", "nvidia", "cudart", "nvcc"))
 
 
@@ -25,7 +28,7 @@ class YamlAnalysis(RecipeAnalysis):
     """One YAML file of a kind that `language.by_name` knows."""
 
     def read(self) -> Iterator[Entry]:
-        """Of a workflow the settings of its builds; else the images, devices and packages."""
+        """Of a workflow that makes what users get, the settings of its builds; else images, devices and packages."""
         folder, name = os.path.split(self.source.file or self.source.path)
         if folder.endswith("workflows") or "gitlab" in name:
             yield from self._workflow()
@@ -35,6 +38,8 @@ class YamlAnalysis(RecipeAnalysis):
             yield from self._environment()
 
     def _workflow(self) -> Iterator[Entry]:
+        if _RELEASING.isdisjoint(re.split(r"[^a-z]+", os.path.basename(self.source.path).lower())):
+            return
         for pair in self.source.root.walk(*_PAIRS):
             path = _path(pair)
             value = _scalar(pair)
