@@ -22,6 +22,7 @@ from portlint.source.language import by_name
 from portlint.source.prescan import Limits
 from portlint.target import load, shipped
 
+_ALONE = re.compile(r"^[ \t]*(?://|#)[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+\n", re.MULTILINE)
 _ANNOTATIONS = re.compile(r"[ \t]*(?://|#)?[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+$", re.MULTILINE)
 _CARETS = re.compile(r"^[ \t]*(?://|#)[ \t]*\^+[ \t]*\n", re.MULTILINE)
 
@@ -77,7 +78,7 @@ def fires_on(rule: Rule) -> dict[str, Verdict]:
 
 def strip(text: str) -> str:
     """A fixture's text without `expect[...]`, `gap[...]`, carets, and the comment markers that held them."""
-    return _ANNOTATIONS.sub("", _CARETS.sub("", text))
+    return _ANNOTATIONS.sub("", _ALONE.sub("", _CARETS.sub("", text)))
 
 
 def _snippet(rule: Rule, stem: str) -> Snippet:

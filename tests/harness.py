@@ -6,6 +6,7 @@ In a fixture a comment on a line says what must be found there:
     expect[lanes/warp-is-32]                 found for at least one of them
     gap[lanes/warp-is-32 @ cdna3]            not found yet although it is true; fails once it is found
 
+On a line of its own it speaks of the line below, for formats in which no comment can follow code.
 A comment line of carets below asserts the columns of the finding above it. Every line without an annotation must be
 silent for every target of the panel.
 """
@@ -38,6 +39,7 @@ PANEL = (
 )  # fmt: skip
 
 _ANNOTATION = re.compile(r"\b(expect|gap)\[([a-z-]+/[a-z0-9-]+)(?:\s*@\s*([a-z0-9 .-]+))?\]")
+_ALONE = re.compile(r"^\s*(?://|#)\s*(?:expect|gap)\[")
 _CARETS = re.compile(r"^\s*(?://|#)\s*(?P<carets>\^+)\s*$")
 
 
@@ -85,9 +87,10 @@ def read(path: Path) -> Fixture:
     found: list[Expectation] = []
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, text in enumerate(lines, start=1):
+        line = number + 1 if _ALONE.match(text) else number
         for verb, rule, targets in _ANNOTATION.findall(text):
-            columns = _carets(lines[number]) if number < len(lines) else None
-            found.append(Expectation(verb, number, rule, frozenset(targets.split()), columns))
+            columns = _carets(lines[line]) if line < len(lines) else None
+            found.append(Expectation(verb, line, rule, frozenset(targets.split()), columns))
     return Fixture(path, tuple(found))
 
 

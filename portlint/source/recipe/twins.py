@@ -22,7 +22,7 @@ _SETUP = "setup.py"
 
 _OWN = frozenset("ci test tests testing benchmark benchmarks bench buildkite circleci jenkins devcontainer".split())
 """words for what runs on the project's own machines"""
-_FOR_ALL = frozenset("base common core main default runtime prod install gpu cuda nvidia".split())
+_FOR_ALL = frozenset("requirements constraints base common core main default runtime prod install gpu cuda nvidia".split())
 """words in the names of requirements files that are for every installation"""
 
 
@@ -35,9 +35,8 @@ def is_for_itself(file: str) -> bool:
 @cache
 def is_optional(file: str) -> bool:
     """Whether a requirements file is for a part of the project that its name says, as `requirements-docs.txt`."""
-    return by_name(file) == "requirements" and bool(
-        frozenset(_words(os.path.basename(file))) - _FOR_ALL - frozenset(("requirements", "constraints", "in", "txt"))
-    )
+    name = os.path.basename(file).lower().removesuffix(".txt").rpartition(".")[2]
+    return by_name(file) == "requirements" and not _FOR_ALL.issuperset(re.findall(r"[a-z]+", name))
 
 
 def _words(file: str) -> list[str]:
