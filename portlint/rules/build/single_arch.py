@@ -34,6 +34,10 @@ OF_CMAKE = "CUDAARCHS"
 OF_AMD = frozenset(("PYTORCH_ROCM_ARCH", "CMAKE_HIP_ARCHITECTURES", "AMDGPU_TARGETS", "GPU_TARGETS", "HIP_ARCHITECTURES"))
 SCOPES = frozenset(("CACHE", "PARENT_SCOPE"))
 """words after the value of `set`"""
+SAYING = frozenset(("expression_statement", "comparison_operator", "assert_statement"))
+"""what text stands in that is no flag: a docstring, a test of one"""
+ONE_PART = re.compile(r"sm_?\d{2,3}\w*\.cu\b")
+"""a source of kernels for one part, whose flags are for that part"""
 OFFLOAD = re.compile(r"offload-arch=([\w:+-]+)")
 
 
@@ -42,22 +46,30 @@ def gencode(flag: Node) -> Hits:
     strings = [
         string
         for string in flag.source.root.walk("string")
-        if "arch=compute_" in string.text and string.parent is not None and string.parent.type != "expression_statement"
+        if "arch=compute_" in string.text and string.parent is not None and string.parent.type not in SAYING
     ]
-    if not strings or flag.parent != strings[-1]:
+    if not strings or flag.parent != strings[-1] or not all(string.variants for string in strings):
         return
     texts = [variant for string in strings for variant in string.variants]
     built = frozenset().union(*(architectures.from_gencode(text) for text in texts))
-    yield from _judge(strings[-1].origin, built)
+    if not (all(one.suffix for one in built) and ONE_PART.search(flag.source.root.text)):
+        yield from _judge(strings[-1].origin, built)
 
 
 @rule.python('((string_content) @variable (#eq? @variable "TORCH_CUDA_ARCH_LIST"))')
 def torch_list(variable: Node) -> Hits:
+    value = _given(variable)
+    lists = [_given(other) for other in variable.source.root.walk("string_content") if other.text == OF_TORCH]
+    built = {one: architectures.from_torch(str(one.constant)) or frozenset() for one in lists if one is not None}
+    if value is not None and value == max(built, key=lambda one: len(built[one])):
+        yield from _judge(value, frozenset().union(*built.values()))
+
+
+def _given(variable: Node) -> Node | None:
+    """What an environment variable is set to."""
     assignment = next(variable.ancestors("assignment"), None)
     value = assignment.get("right") if assignment is not None else None
-    if value is not None and isinstance(value.constant, str):
-        built = architectures.from_torch(value.constant)
-        yield from _judge(value, built or frozenset())
+    return value if value is not None and isinstance(value.constant, str) else None
 
 
 @rule.python('((string_content) @flag (#match? @flag "offload-arch="))')
