@@ -1,0 +1,62 @@
+"""Flags that only nvcc knows are given to whatever compiles the kernels.
+
+PyTorch hands the flags of an extension to hipcc as they stand, and clang stops at the first that it does not know, such as
+`--use_fast_math`. `-use_fast_math` it reads as `-u se_fast_math`, and leaves fast math out without a word.
+
+## Exceptions
+Silent behind a test of the platform, and in files that mention HIP or ROCm: they have been looked at. Each flag is reported
+where a file first has it.
+
+## References
+https://github.com/pytorch/pytorch/blob/0011ec5c5d6171a395bb339b873343a4cdfebd18/torch/utils/cpp_extension.py
+"""
+
+from __future__ import annotations
+
+import re
+
+from portlint.rule import Hit, Hits, Node, Rule, on_platform
+
+rule = Rule(
+    assumes={"build.nvcc_flags": "native"},
+    message="'{text}' is a flag of nvcc's; {target} has {fact}.",
+    remedy={
+        "amd": "Add nvcc's flags only where `torch.version.hip is None`; for HIP write `-ffast-math` for fast math and `-Rpass-analysis=kernel-resource-usage` for the report on registers, and leave the others out.",
+        "*": "Add nvcc's flags only where nvcc compiles.",
+    },
+)
+
+FLAGS = re.compile(
+    r"(--(?:use_fast_math|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda|generate-line-info|ptxas-options|threads"
+    r"|maxrregcount|relocatable-device-code|compiler-options|default-stream|resource-usage|source-in-ptx|ftz|fmad|diag_suppress)"
+    r"|-maxrregcount|-rdc|-ftz|-prec-div|-split-compile|-Xptxas|-Xcudafe|-Xfatbin|-gencode)(?:[= ].*)?"
+)
+IGNORED = "-use_fast_math"
+ADDING = re.compile(r"\.(append|extend|insert)$")
+EXTENSION = "torch.utils.cpp_extension"
+PORTED = re.compile(r"hip|rocm", re.IGNORECASE)
+
+
+@rule.python(
+    '((string_content) @flag (#match? @flag "use_fast_math|constexpr|lambda|line|ptxas|threads|maxrregcount|relocatable|compiler|default|resource|source|ftz|fmad|diag_suppress|rdc|prec|split|Xcudafe|Xfatbin|gencode"))'
+)
+def given(flag: Node) -> Hits:
+    name = _name(flag)
+    if not name or not flag.source.imports(EXTENSION) or PORTED.search(flag.source.root.text):
+        return
+    first = next(one for one in flag.source.root.walk("string_content") if _name(one) == name)
+    if flag == first:
+        verdict = "degrades" if name == IGNORED else None
+        yield Hit(flag, guards=(*flag.guards, on_platform("rocm")), language="cuda", otherwise=verdict)
+
+
+def _name(flag: Node) -> str:
+    """The name of a flag of nvcc's that stands in a list or a call."""
+    string = flag.parent
+    around = string.parent if string is not None else None
+    if around is None or around.type not in ("list", "tuple", "argument_list"):
+        return ""
+    if around.type == "argument_list" and around.parent is not None and not ADDING.search(around.parent["function"].text):
+        return ""
+    found = FLAGS.fullmatch(flag.text)
+    return found[1] if found else flag.text * (flag.text == IGNORED)
