@@ -24,6 +24,7 @@ __all__ = [
     "HOST_PASS",
     "PYTHON_KERNELS",
     "AnyOf",
+    "Assumed",
     "AtLeast",
     "AtMost",
     "Edit",
@@ -259,7 +260,7 @@ class Rule:
 
 
 def unfold(assumed: Assumed) -> Any:
-    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"at_least": n}, {"has": item}, {"any_of": items}."""
+    """An assumption as JSON shows it: the plain value, or {"at_most": n}, and so for at_least, has and any_of."""
     if isinstance(assumed, AtLeast):
         return {"at_least": assumed.given}
     if isinstance(assumed, AtMost):

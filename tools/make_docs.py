@@ -34,6 +34,7 @@ KEY_FACTS = {
 """column of docs/targets.md -> fact"""
 
 FENCES = {"cu": "cuda", "cuh": "cuda", "hip": "cpp", "cpp": "cpp", "h": "cpp", "py": "python", "cmake": "cmake"}
+FENCES |= {"Dockerfile": "dockerfile", "txt": "text", "yml": "yaml", "toml": "toml", "sh": "sh"}
 """ending of a fixture -> the language that highlights it"""
 
 

@@ -56,7 +56,11 @@ def _name(flag: Node) -> str:
     around = string.parent if string is not None else None
     if around is None or around.type not in ("list", "tuple", "argument_list"):
         return ""
-    if around.type == "argument_list" and around.parent is not None and not ADDING.search(around.parent["function"].text):
+    if (
+        around.type == "argument_list"
+        and around.parent is not None
+        and not ADDING.search(around.parent["function"].text)
+    ):
         return ""
     found = FLAGS.fullmatch(flag.text)
     return found[1] if found else flag.text * (flag.text == IGNORED)

@@ -31,7 +31,9 @@ rule = Rule(
 LISTS = frozenset(("CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES"))
 OF_TORCH = "TORCH_CUDA_ARCH_LIST"
 OF_CMAKE = "CUDAARCHS"
-OF_AMD = frozenset(("PYTORCH_ROCM_ARCH", "CMAKE_HIP_ARCHITECTURES", "AMDGPU_TARGETS", "GPU_TARGETS", "HIP_ARCHITECTURES"))
+OF_AMD = frozenset(
+    ("PYTORCH_ROCM_ARCH", "CMAKE_HIP_ARCHITECTURES", "AMDGPU_TARGETS", "GPU_TARGETS", "HIP_ARCHITECTURES")
+)
 SCOPES = frozenset(("CACHE", "PARENT_SCOPE"))
 """words after the value of `set`"""
 SAYING = frozenset(("expression_statement", "comparison_operator", "assert_statement"))
@@ -88,7 +90,9 @@ def setting(entry: Entry) -> Hits:
     if entry.name == OF_TORCH:
         yield from _judge(entry.node, architectures.from_torch(text) or frozenset(), entry.guards)
     elif entry.name == OF_CMAKE:
-        yield from _judge(entry.node, architectures.from_cmake(text.replace(";", " ").split()) or frozenset(), entry.guards)
+        yield from _judge(
+            entry.node, architectures.from_cmake(text.replace(";", " ").split()) or frozenset(), entry.guards
+        )
     elif entry.name in OF_AMD:
         yield from _judge_amd(entry.node, text, entry.guards)
 
@@ -104,7 +108,11 @@ def amd_list(variable: Node) -> Hits:
 
 def _sets(command: Node, variable: str) -> bool:
     """Whether a command gives a variable a value."""
-    return command.name == "set" and [one.text for one in command.arguments[:1]] == [variable] and len(command.arguments) > 1
+    return (
+        command.name == "set"
+        and [one.text for one in command.arguments[:1]] == [variable]
+        and len(command.arguments) > 1
+    )
 
 
 @rule.cmake("(normal_command (identifier) (argument_list)) @command")

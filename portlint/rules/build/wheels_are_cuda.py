@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Entry, Hit, Hits, Rule, at_least
+from portlint.rule import Assumed, Entry, Hit, Hits, Rule, at_least
 
 rule = Rule(
     assumes={},
@@ -73,5 +73,5 @@ def _hit(entry: Entry, tag: str) -> Hit:
     if not tag:
         return Hit(entry.node, assumes={"build.cuda_wheels": "native"}, words={"version": ""})
     version = f"{tag[:-1]}.{tag[-1]}"
-    needed = {"build.cuda_wheels": "native", "build.oldest_cuda": at_least(float(version))}
+    needed: dict[str, Assumed] = {"build.cuda_wheels": "native", "build.oldest_cuda": at_least(float(version))}
     return Hit(entry.node, assumes=needed, words={"version": f" {version}"})

@@ -44,7 +44,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def is_in_manifest(self) -> bool:
-        """Whether whoever installs the project gets it, not only whoever builds an image, runs a script or asks for it."""
+        """Whether every installation gets it, not only an image, a script or whoever asks for it."""
         source = self.node.source
         return source.language not in ("dockerfile", "bash") and not twins.is_optional(source.file or source.path)
 

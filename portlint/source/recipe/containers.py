@@ -74,5 +74,3 @@ def _joined(command: Node) -> bytes:
         blank = b" " * (len(body.rstrip(b"\n")) - 1) + b"\\"
         text[start:end] = blank + body[len(body.rstrip(b"\n")) :]
     return bytes(text)
-
-

@@ -37,7 +37,6 @@ class ManifestAnalysis(RecipeAnalysis):
         choice = len([one for one in indexes if re.search(r"/(?:cu\d|cpu|rocm|xpu)", one.value)]) > 1
         yield from (msgspec.structs.replace(one, choice=choice) for one in indexes)
 
-
     def _is_used(self, url: Node) -> bool:
         """Whether an installation without extras looks into an index; an explicit one is asked for by name."""
         around = url.parent

@@ -42,7 +42,8 @@ class ShellAnalysis(RecipeAnalysis):
 
 def commands(text: bytes, node: Node) -> Iterator[Entry]:
     """The entries of commands inside a file in another language; `text` is as long as what is written at `node`."""
-    source = Source(node.source.path, text, "bash", offset=node.source.offset + node.start)
+    outer = node.source
+    source = Source(outer.path, text, "bash", outer.file, offset=outer.offset + node.start)
     analysis = source.analysis
     assert isinstance(analysis, ShellAnalysis)
     return analysis.read()
@@ -74,7 +75,9 @@ def _run(command: Node) -> Iterator[Entry]:
 
 def _installs(program: str, before: list[str]) -> bool:
     """Whether `install` is pip's: `pip3 install`, `python -m pip install`, `uv pip install`."""
-    return bool(_PIP.fullmatch(program)) or (program.startswith(("python", "uv", "sudo")) and before[-1] in ("pip", "pip3"))
+    if _PIP.fullmatch(program):
+        return True
+    return program.startswith(("python", "uv", "sudo")) and bool(_PIP.fullmatch(before[-1]))
 
 
 def _devices(words: list[tuple[str, Node]]) -> Iterator[Entry]:

@@ -22,7 +22,9 @@ _SETUP = "setup.py"
 
 _OWN = frozenset("ci test tests testing benchmark benchmarks bench buildkite circleci jenkins devcontainer".split())
 """words for what runs on the project's own machines"""
-_FOR_ALL = frozenset("requirements constraints base common core main default runtime prod install gpu cuda nvidia".split())
+_FOR_ALL = frozenset(
+    "requirements constraints base common core main default runtime prod install gpu cuda nvidia".split()
+)
 """words in the names of requirements files that are for every installation"""
 
 
