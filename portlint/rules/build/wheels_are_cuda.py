@@ -65,7 +65,8 @@ def index(entry: Entry) -> Hits:
 @rule.recipes("conda")
 def conda(entry: Entry) -> Hits:
     if CONDA.fullmatch(entry.name) or (entry.name == "pytorch" and "cuda" in entry.value):
-        yield _hit(entry, "")
+        found = re.match(r"(\d+)\.(\d)(?!\d)", entry.value)
+        yield _hit(entry, found[1] + found[2] if found else "")
 
 
 def _hit(entry: Entry, tag: str) -> Hit:
