@@ -125,6 +125,7 @@ def targets(file: Path) -> set[str]:
         ("docker/Dockerfile.cuda", "docker/Dockerfile.hpu", {"gaudi3"}),
         ("requirements.txt", "requirements/requirements-rocm.txt", {"cdna3", "rdna4"}),
         ("requirements.txt", "requirements-cpu.txt", {"cpu"}),
+        ("requirements/cuda.txt", "requirements/xpu.txt", {"cdna3", "rdna4", "gaudi3", "cpu"}),
         ("requirements.txt", "Dockerfile.rocm", set()),
         ("Dockerfile", "Dockerfile.cuda", set()),
     ],

@@ -57,6 +57,12 @@ def guards(file: str) -> tuple[Guard, ...]:
         return (Guard(one_of(own), True, f"{os.path.basename(file)} is for {', '.join(sorted(own))}", 0),)
     others = _served(root) if root else {}
     kind = "requirements" if os.path.basename(file) == _SETUP else _kind(file)
+    if (
+        by_name(file) == "requirements"
+        and not _NVIDIA.isdisjoint(_words(file))
+        and any(other == kind for other, _ in others)
+    ):
+        return (Guard(Name("is_nvidia"), True, f"{os.path.basename(file)} is one of several, and NVIDIA's", 0),)
     return tuple(
         Guard(Name(f"is_{word}"), False, f"{name} takes its place there", 0)
         for (other, word), name in sorted(others.items())
