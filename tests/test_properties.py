@@ -24,11 +24,19 @@ TEXTS = {
     "python": [one.path for one in fixtures() if one.path.suffix == ".py"],
     "cuda": [one.path for one in fixtures() if one.path.suffix in (".cu", ".cuh", ".hip", ".h", ".cpp")],
     "cmake": [one.path for one in fixtures() if one.path.name == "CMakeLists.txt" or one.path.suffix == ".cmake"],
+    "requirements": [one.path for one in fixtures() if one.path.suffix == ".txt"],
+    "dockerfile": [one.path for one in fixtures() if one.path.suffix == ".Dockerfile"],
+    "yaml": [one.path for one in fixtures() if one.path.suffix == ".yml"],
+    "bash": [one.path for one in fixtures() if one.path.suffix == ".sh"],
+    "toml": [one.path for one in fixtures() if one.path.suffix == ".toml"],
 }
+
+NAMES = {"yaml": "compose.yml"}
+"""where the name says what a text is for"""
 
 
 def examine(text: bytes, language: str) -> None:
-    source, lines = Source("x", text, language), Lines(text, line_starts(text))
+    source, lines = Source(NAMES.get(language, "x"), text, language), Lines(text, line_starts(text))
     judge = Judge(source, lines)
     for rule, hit in detect(source, RULES)[0]:
         for finding in judge.judge(rule, hit, TARGETS):

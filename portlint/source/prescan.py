@@ -71,6 +71,8 @@ def refuse(text: bytes, kind: str, limits: Limits) -> str | None:
     reason = _refuse_lines(text, limits)
     if reason is None and kind == "python":
         return _refuse_brackets(text, _PYTHON_QUOTED, limits.python_brackets) or _refuse_indents(text, limits.indents)
+    if reason is None and kind == "yaml":
+        return _refuse_nesting(text, limits.indents)
     if reason is None and kind == "cuda":
         return _refuse_brackets(text, _CXX_QUOTED, limits.cuda_brackets)
     return reason
@@ -129,6 +131,26 @@ def _refuse_brackets(text: bytes, quoted: re.Pattern[bytes], limit: int) -> str 
 
 
 _BLANKS = b" \t\f"
+_MARKS = re.compile(rb"(?:[-?:][ \t]++)*+")
+"""the marks of YAML that begin lists and keys inside one another on one line"""
+
+
+def _refuse_nesting(text: bytes, limit: int) -> str | None:
+    """YAML nested by indentation and by marks on one line: its parser dies of about 250 levels."""
+    widths = [0]
+    for line in text.splitlines():
+        body = line.lstrip(b" ")
+        if not body:
+            continue
+        width = len(line) - len(body)
+        while widths[-1] > width:
+            widths.pop()
+        if widths[-1] < width:
+            widths.append(width)
+        marks = _MARKS.match(body)
+        if len(widths) + len((marks[0] if marks else b"").split()) > limit:
+            return f"more than {limit} levels of nesting"
+    return None
 
 
 def _refuse_indents(text: bytes, limit: int) -> str | None:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.condition import any_way
 from portlint.source.recipe import Entry, RecipeAnalysis, twins, unquoted
-from portlint.source.recipe.requirements import normalised, requirement
+from portlint.source.recipe.requirements import marker_guard, normalised, requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from portlint.condition import Guard
     from portlint.source import Source
     from portlint.source.node import Node
 
@@ -31,20 +33,31 @@ class ManifestAnalysis(RecipeAnalysis):
             elif table == "tool.poetry.dependencies" and value.type == "string":
                 version = unquoted(value.text)
                 yield Entry("package", normalised(key), version if version[:1] in "<>=" else f"=={version}", value)
-            elif table in ("tool.uv.index", "tool.poetry.source") and key == "url" and self._is_used(pair):
-                indexes.append(Entry("index", "", unquoted(value.text), value))
+            elif table in ("tool.uv.index", "tool.poetry.source") and key == "url":
+                guards = self._asked(pair)
+                if guards is not None:
+                    indexes.append(Entry("index", "", unquoted(value.text), value, guards))
         # several indexes for one machine each are chosen from by markers, extras or the command line
         choice = len([one for one in indexes if re.search(r"/(?:cu\d|cpu|rocm|xpu)", one.value)]) > 1
         yield from (msgspec.structs.replace(one, choice=choice) for one in indexes)
 
-    def _is_used(self, url: Node) -> bool:
-        """Whether an installation without extras looks into an index; an explicit one is asked for by name."""
+    def _asked(self, url: Node) -> tuple[Guard, ...] | None:
+        """Where an installation without extras looks into an index; None where nobody asks for an explicit one."""
         around = url.parent
-        given = {one.children[0].text: unquoted(one.children[-1].text) for one in around.children[1:]} if around else {}
+        given = _values(around.children[1:]) if around is not None else {}
         if given.get("explicit") != "true":
-            return True
-        asking = [one for one in self.source.root.walk("inline_table") if f'"{given.get("name")}"' in one.text]
-        return any("extra" not in one.text for one in asking)
+            return ()
+        tables = [_values(one.children) for one in self.source.root.walk("inline_table")]
+        markers = [one.get("marker", "") for one in tables if one.get("index") == given.get("name")]
+        plain = [one for one in markers if "extra" not in one]
+        if not plain or not all(plain):
+            return () if plain else None
+        return (any_way(((marker_guard(one, url.line),) for one in plain), plain[0], url.line),)
+
+
+def _values(pairs: list[Node]) -> dict[str, str]:
+    """The keys and values of a table."""
+    return {one.children[0].text: unquoted(one.children[-1].text) for one in pairs if one.type == "pair"}
 
 
 def _table(pair: Node) -> str:

@@ -59,7 +59,7 @@ def _entry(found: Node, node: Node) -> Entry:
         return Entry("package", name + extras, wanted, place)
     text = marker.text.strip().removeprefix(";").strip()
     marked = any(variable in text for variable in _QUERIES)
-    return Entry("package", name + extras, wanted, place, (_marker(text, node.line),), marked=marked)
+    return Entry("package", name + extras, wanted, place, (marker_guard(text, node.line),), marked=marked)
 
 
 def normalised(name: str) -> str:
@@ -67,7 +67,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _marker(text: str, line: int) -> Guard:
+def marker_guard(text: str, line: int) -> Guard:
     """A marker of the environment; its syntax is that of Python's expressions."""
     try:
         condition = _condition(ast.parse(text, mode="eval").body)
