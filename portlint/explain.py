@@ -17,7 +17,12 @@ from portlint.rule import Rule, unfold
 from portlint.run import describe
 from portlint.target import load
 
-LANGUAGES = {"cuda": "CUDA and HIP C++", "python": "Python", "cmake": "CMake", "recipe": "requirements, container files, manifests, workflows and shell scripts"}
+LANGUAGES = {
+    "cuda": "CUDA and HIP C++",
+    "python": "Python",
+    "cmake": "CMake",
+    "recipe": "requirements, container files, manifests, workflows and shell scripts",
+}
 """grammar -> the name for people"""
 
 

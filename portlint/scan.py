@@ -83,13 +83,21 @@ class Scan:
             return FileResult(found.path, lines=len(starts))
         if reason := refuse(text, language, self.limits):
             return _given_up(found.path, "skipped", reason)
+        commands = notebook.commands if notebook is not None else b""
+        if not commands.strip() or not self.rules.may_fire(commands, "bash"):
+            commands = b""
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
-        if not has_kernels and not self.rules.may_fire(text, language) and b"portlint:" not in text:
+        if not has_kernels and not commands and not self.rules.may_fire(text, language) and b"portlint:" not in text:
             return FileResult(found.path, lines=len(starts))
         phase("parse")
-        source, lines = Source(found.path, text, language, found.file), Lines(text, starts)
+        source, lines = (
+            Source(found.path, text, language, found.file),
+            Lines(notebook.shown if notebook else text, starts),
+        )
         judge = Judge(source, lines)
         kernels, problems = self._kernels(source, lines) if has_kernels else ([], [])
+        if commands:
+            kernels.append(embedded.Embedded(Source(found.path, commands, "bash", found.file), ()))
         findings, more = self._findings(source, kernels, judge, without, phase)
         problems += more
         if notebook is not None:

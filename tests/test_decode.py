@@ -413,3 +413,17 @@ def test_a_cell_that_is_cut_off_costs_itself_only(cell: str) -> None:
     assert book.text == b"a = 1\nb = 2\n"
     assert book.unread_cells == (2,)
     assert [place.cell for place in book.places] == [1, 3]
+
+
+def test_the_commands_of_a_notebook_are_where_its_program_has_blanks() -> None:
+    cells = [
+        "x = 1\n!pip install a \\\n  b\n%pip install c\n%time y()\nif x:\n    !pip install d\n",
+        "%%bash\npip install e",
+        "%%js\nf()",
+    ]
+    file = {"cells": [{"cell_type": "code", "source": one} for one in cells], "metadata": {}, "nbformat": 4}
+    notebook = read(json.dumps(file).encode())
+    assert len(notebook.commands) == len(notebook.text) == len(notebook.shown)
+    kept = [line.strip() for line in notebook.commands.decode().splitlines() if line.strip()]
+    assert kept == ["pip install a \\", "b", "pip install c", "pip install e"]
+    assert b"pip" not in notebook.text

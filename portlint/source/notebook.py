@@ -33,6 +33,10 @@ class Notebook(msgspec.Struct, frozen=True):
     """one for each line of the text"""
     unread_cells: tuple[int, ...]
     """cells left out: they open a bracket or a quote that would swallow the cells after them"""
+    commands: bytes = b""
+    """the shell commands of the cells where the text has blanks, at the same places, and all else blank"""
+    shown: bytes = b""
+    """the cells as they are written, at the same places"""
 
     def place(self, line: int) -> Place:
         """Where a line of the text stands; the end of the text counts to its last line."""
@@ -45,6 +49,8 @@ def read(data: bytes) -> Notebook:
     _check(data)
     file_lines = line_starts(data)
     program: list[bytes] = []
+    commands: list[bytes] = []
+    shown: list[bytes] = []
     places: list[Place] = []
     unread: list[int] = []
     for number, cell in enumerate(_cells(data), start=1):
@@ -57,14 +63,19 @@ def read(data: bytes) -> Notebook:
         if python is None:
             unread.append(number)
             continue
+        shell = shell_commands(text, python)
         if not python.endswith((b"\n", b"\r")):
             python += b"\n"
+            shell += b"\n"
+            text += b"\n"
         program.append(python)
+        commands.append(shell)
+        shown.append(text)
         for cell_line, start in enumerate(line_starts(python)[:-1], start=1):
             in_text, in_file = anchors[bisect_right(anchors, start, key=lambda anchor: anchor[0]) - 1]
             line, column = position(data, file_lines, in_file + start - in_text)
             places.append(Place(line, column - 1, number, cell_line))
-    return Notebook(b"".join(program), tuple(places), tuple(unread))
+    return Notebook(b"".join(program), tuple(places), tuple(unread), b"".join(commands), b"".join(shown))
 
 
 # ---- JSON -----------------------------------------------------------------------------------------------------------
@@ -172,6 +183,8 @@ def _note(cell: _Cell, keys: list[str], token: re.Match[bytes]) -> None:
 # ---- IPython --------------------------------------------------------------------------------------------------------
 
 _CELL_MAGIC = re.compile(rb"\s*+%%")
+_SHELL_CELL = re.compile(rb"\s*+%%(?:bash|sh)\b")
+_SHELL = re.compile(rb"!|%(?:pip|conda|mamba)\b")
 _PYTHON_CELL = re.compile(
     rb"\s*+%%(?:(?:time|timeit|capture|prun|python|python3|debug)\b|(?:writefile|file)\b[^\r\n]*\.py[ \t]*+[\r\n])"
 )
@@ -222,6 +235,26 @@ def blank_magics(text: bytes) -> bytes | None:
                 return None
             end = found
             parts.append(text[start:end])
+        start = end
+    return b"".join(parts)
+
+
+def shell_commands(text: bytes, python: bytes) -> bytes:
+    """What a cell gives to the shell, all else made blank: `!command`, `%pip`, and the whole of a `%%bash` cell.
+
+    A command inside a block of Python is left out: what the block asks is not known to the shell.
+    """
+    if _CELL_MAGIC.match(text) and not _PYTHON_CELL.match(text):
+        head, newline, body = text.partition(b"\n")
+        return _blank(head) + newline + (body if _SHELL_CELL.match(text) else _blank(body))
+    parts: list[bytes] = []
+    start = 0
+    while start < len(text):
+        line = _LINE.match(text, start)
+        end = line.end() if line else len(text)
+        given = text[start:end]
+        is_shell = _SHELL.match(given) and python[start : start + 1] == b"0"
+        parts.append(b" " + given[1:] if is_shell else _blank(given))
         start = end
     return b"".join(parts)
 
