@@ -166,3 +166,27 @@ def test_what_the_projects_own_tests_run_on_says_nothing_of_the_project(tmp_path
 )
 def test_names(name: str, language: str | None) -> None:
     assert by_name(name) == language
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "Dockerfile",
+            "FROM a\n# portlint: ignore[build/wheels-are-cuda] why\nRUN true && \\\n  pip install cupy-cuda12x\n",
+        ),
+        ("requirements.txt", "cupy-cuda12x  # portlint: ignore[build/wheels-are-cuda] why\n"),
+        ("run.sh", "# portlint: ignore[build/wheels-are-cuda] why\npip install a \\\n  cupy-cuda12x\n"),
+        ("environment.yml", "dependencies:\n  # portlint: ignore[build/wheels-are-cuda] why\n  - pytorch-cuda=12.1\n"),
+        (
+            "pyproject.toml",
+            '[project]\ndependencies = [\n  # portlint: ignore[build/wheels-are-cuda] why\n  "cupy-cuda12x",\n]\n',
+        ),
+    ],
+)
+def test_comments_of_recipes_suppress(tmp_path: Path, name: str, text: str) -> None:
+    file = tmp_path / name
+    file.write_text(text.replace("portlint:", "other:"))
+    assert targets(file)
+    file.write_text(text)
+    assert not targets(file)

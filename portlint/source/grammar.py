@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Parser, Query, Tree
+    from tree_sitter import Language, Node, Parser, Query, Tree
 
 
 _PACKAGES = {
@@ -51,7 +51,12 @@ def comments(tree: Tree) -> list[tuple[int, int]]:
     from tree_sitter import QueryCursor
 
     captured = QueryCursor(_comment_query(tree.language)).captures(tree.root_node)
-    return sorted((node.start_byte, node.end_byte) for node in captured.get("comment", ()))
+    return sorted((node.start_byte, node.start_byte + _length(node)) for node in captured.get("comment", ()))
+
+
+def _length(comment: Node) -> int:
+    """The bytes of a comment; some grammars count the end of its line to it."""
+    return len((comment.text or b"").rstrip(b"\r\n"))
 
 
 @cache
