@@ -144,6 +144,13 @@ def test_a_recipe_that_is_named_for_a_platform_is_read_there_alone(tmp_path: Pat
     assert targets(tmp_path / "docker/hpu/Dockerfile") == {"gaudi3"}
 
 
+def test_outside_a_project_the_folder_is_asked(tmp_path: Path) -> None:
+    for name in ("Dockerfile", "Dockerfile.rocm"):
+        (tmp_path / name).write_text("FROM nvidia/cuda:12.4.1-devel\n")
+    assert {"gaudi3", "cpu"} <= targets(tmp_path / "Dockerfile")
+    assert not targets(tmp_path / "Dockerfile") & {"cdna3", "rdna4"}
+
+
 @pytest.mark.parametrize("name", ["ci/Dockerfile", "tests/requirements.txt", ".ci/docker/Dockerfile.cuda"])
 def test_what_the_projects_own_tests_run_on_says_nothing_of_the_project(tmp_path: Path, name: str) -> None:
     project(tmp_path, name)

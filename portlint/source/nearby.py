@@ -81,6 +81,14 @@ def _below(root: str, endings: tuple[str, ...]) -> Iterator[str]:
         yield from (file for file in files if not os.path.islink(file))
 
 
+def beside(folder: str) -> list[str]:
+    """The files of a folder."""
+    try:
+        return sorted(os.path.join(folder, name) for name in os.listdir(folder or "."))
+    except OSError:
+        return []
+
+
 def read(path: str) -> bytes | None:
     """What a file of the tree holds; None where it cannot be read, or is so large that it is data."""
     try:

@@ -55,7 +55,7 @@ def guards(file: str) -> tuple[Guard, ...]:
     own = platforms(_words(file))
     if own:
         return (Guard(one_of(own), True, f"{os.path.basename(file)} is for {', '.join(sorted(own))}", 0),)
-    others = _served(root) if root else {}
+    others = _served(root or os.path.dirname(file), root is not None)
     kind = "requirements" if os.path.basename(file) == _SETUP else _kind(file)
     if (
         by_name(file) == "requirements"
@@ -82,14 +82,13 @@ def one_of(words: frozenset[str]) -> Op:
 
 
 @cache
-def _served(root: str) -> dict[tuple[str, str], str]:
-    """(kind of recipe, platform) -> the recipe of the project that is named for it."""
+def _served(folder: str, whole: bool) -> dict[tuple[str, str], str]:
+    """(kind of recipe, platform) -> the recipe that is named for it, in a whole project or just in a folder."""
     found: dict[tuple[str, str], str] = {}
-    for path in nearby.below(root, ("",)):
+    for path in nearby.below(folder, ("",)) if whole else nearby.beside(folder):
         kind = _kind(path)
         if kind:
-            name = os.path.relpath(path, root)
-            found.update({(kind, word): name for word in platforms(_words(path))})
+            found.update({(kind, word): os.path.basename(path) for word in platforms(_words(path))})
     return found
 
 
