@@ -1,7 +1,8 @@
 """Whether a project defines a function or type itself that one of its files uses, in a header that the file includes.
 
 `includes.py` reads the headers of a file with their conditions, and no more than so many of them. In a library of
-headers the definition of a name can be far behind those: here the project's `#include` lines are followed as they stand.
+headers the definition of a name can be far behind those: here the `#include` lines of the project are followed as they
+stand.
 """
 
 from __future__ import annotations
