@@ -7,6 +7,7 @@ from harness import rules, scan
 
 from portlint.judge import lives
 from portlint.source.cxx.built import build_guards
+from portlint.source.cxx.definers import is_defined_for
 from portlint.source.cxx.twins import twin_guards
 from portlint.source.cxx.users import all_users_of, users_of
 from portlint.target import load
@@ -334,3 +335,44 @@ def test_links_are_not_read(tmp_path: Path) -> None:
     write(tmp_path, {"tree/CMakeLists.txt": "", "tree/a.cuh": "", "else/b.cu": '#include "a.cuh"\n'})
     (tmp_path / "tree" / "b.cu").symlink_to(tmp_path / "else" / "b.cu")
     assert users_of(str(tmp_path / "tree" / "a.cuh")) == []
+
+
+class TestDefinedByTheProject:
+    """A function that the project's own header defines, behind more headers than are read with their conditions."""
+
+    BODY = "MACRO_FOR_DEVICE\nvoid\narrive()\n{\n}\nstruct Barrier final : Base {};\n"
+
+    def chain(self, tmp_path: Path, length: int = 9) -> Path:
+        above = {f"lib/h{i}.hpp": f'#include "lib/h{i + 1}.hpp"\n' for i in range(length)}
+        write(tmp_path, {"CMakeLists.txt": "", **above, f"lib/h{length}.hpp": self.BODY})
+        return tmp_path
+
+    @pytest.mark.parametrize("name", ["arrive", "Barrier"])
+    def test_however_far_away(self, tmp_path: Path, name: str) -> None:
+        write(self.chain(tmp_path), {"a.cu": '#include "lib/h0.hpp"\n', "b.cu": "#include <lib/h0.hpp>\n"})
+        assert all(is_defined_for(str(tmp_path / file), name) for file in ("a.cu", "b.cu", "lib/h9.hpp"))
+
+    def test_a_file_that_does_not_include_it_means_another(self, tmp_path: Path) -> None:
+        write(self.chain(tmp_path), {"a.cu": "#include <cute/arch.hpp>\n"})
+        assert not is_defined_for(str(tmp_path / "a.cu"), "arrive")
+
+    def test_a_call_a_declaration_and_a_comment_define_nothing(self, tmp_path: Path) -> None:
+        mentions = "// arrive() {\nvoid arrive();\ninline void f() { if (arrive()) { leave(); } }\nstruct Barrier;\n"
+        write(tmp_path, {"CMakeLists.txt": "", "a.h": mentions, "a.cu": '#include "a.h"\n'})
+        assert not any(is_defined_for(str(tmp_path / "a.cu"), name) for name in ("arrive", "Barrier"))
+
+    @pytest.mark.parametrize(("second", "defined"), [('#include "lib/h0.hpp"\n', True), ("", False)])
+    def test_a_header_leans_on_all_its_users(self, tmp_path: Path, second: str, defined: bool) -> None:
+        users = {"a.cu": '#include "lib/h0.hpp"\n#include "x.h"\n', "b.cu": second + '#include "x.h"\n'}
+        write(self.chain(tmp_path), {"x.h": "", **users})
+        assert is_defined_for(str(tmp_path / "x.h"), "arrive") is defined
+
+    def test_a_submodule_is_a_project_of_its_own(self, tmp_path: Path) -> None:
+        write(tmp_path, {"setup.py": "", "a.cu": '#include "deps/lib/a.h"\n', "deps/lib/.git": "gitdir: ../../.git"})
+        write(tmp_path, {"deps/lib/a.h": self.BODY, "deps/lib/b.cu": '#include "a.h"\n'})
+        assert not is_defined_for(str(tmp_path / "a.cu"), "arrive")
+        assert is_defined_for(str(tmp_path / "deps/lib/b.cu"), "arrive")
+
+    def test_outside_a_project_nothing_is_read(self, tmp_path: Path) -> None:
+        write(tmp_path, {"a.h": self.BODY, "a.cu": '#include "a.h"\n'})
+        assert not is_defined_for(str(tmp_path / "a.cu"), "arrive")

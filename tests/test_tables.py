@@ -51,6 +51,7 @@ def test_other_names_are_none_of_cuda(name: str) -> None:
     [
         ("cudnnCreate", "HIP 7.0", "; nearest is MIOpen's miopenCreate"),
         ("cudaMemAdvise_v2", "HIP 7.0", "; nearest is hipMemAdvise_v2 of HIP 7.1"),
+        ("cudaStreamGetDevice", "HIP 7.0", "; nearest is hipStreamGetDevice, renamed by hand"),
         ("nvmlInit_v2", "HIP 7.0", "; nearest is AMD SMI, the amdsmi_* functions"),
         ("cudaBindTexture", "CUDA 12.8", " since CUDA 12.0"),
         ("cudaD3D9GetDevice", "HIP 7.0", ""),

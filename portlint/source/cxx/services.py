@@ -17,6 +17,7 @@ from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition, reached, rungs
 from portlint.source.cxx.conditions import fits
+from portlint.source.cxx.definers import is_defined_for
 from portlint.source.cxx.includes import (
     Includes,
     builds_with_torch,
@@ -467,13 +468,6 @@ def _is_of_the_tree(services: CxxServices, path: Node) -> bool:
     return any(nearby.find(services.source.file, name, INCLUDE_ROOTS, _DEEPEST_TREE) is not None for name in names)
 
 
-def _is_in_cutlass(services: CxxServices, node: Node) -> bool:
-    """Whether the tree holds CUTLASS's own wrappers of the instructions for warpgroups."""
-    del node
-    wrappers = "cute/arch/mma_sm90_gmma.hpp"
-    return nearby.find(services.source.file, wrappers, INCLUDE_ROOTS, _DEEPEST_TREE) is not None
-
-
 def _is_behind_an_architecture(services: CxxServices, node: Node) -> bool:
     """Whether a constant that is computed from the architecture, in a way that cannot be followed, decides about it."""
     asked = frozenset[str]().union(*(names(guard.condition) for guard in services.guards(node)))
@@ -511,7 +505,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "torch-extension": _is_torch_extension,
     "behind-an-architecture": _is_behind_an_architecture,
     "header-of-the-tree": _is_of_the_tree,
-    "cutlass-of-the-tree": _is_in_cutlass,
+    "defined-by-the-project": lambda services, name: is_defined_for(services.source.file, name.text),
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "linear-thread": lambda services, node: services.roles.has(node.raw, "linear"),
