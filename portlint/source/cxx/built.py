@@ -50,9 +50,10 @@ def _ways(file: str) -> list[tuple[Guard, ...]]:
     seen, waiting = {start}, [start]
     while waiting:
         one, around = waiting.pop()
-        named = _listed(one)
         is_header = one.endswith(CXX_HEADERS)
-        users = [] if named else users_of(one)
+        users = users_of(one) if is_header else []
+        named = [] if users else _listed(one)
+        users = users or ([] if named else users_of(one))
         beside = sources_in(os.path.dirname(one)) if is_header and not (named or users) else []
         ways += [(*around, *way) for way in named]
         if not (named or users or beside or is_header):

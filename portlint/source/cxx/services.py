@@ -26,6 +26,7 @@ from portlint.source.cxx.includes import (
     mentions,
     types_of,
 )
+from portlint.source.cxx.jit import with_macros
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
@@ -100,7 +101,8 @@ class CxxServices(CxxAnalysis, Analysis):
 
     def _around(self, node: Node, own: tuple[Guard, ...]) -> tuple[Guard, ...]:
         """A node's own guards, macros of headers resolved, with those of its file and of the calls of its function."""
-        return (*self._guards_from_outside(node), *map(self.includes.resolve, own))
+        resolved = with_macros(tuple(map(self.includes.resolve, own)), self.source.file)
+        return (*self._guards_from_outside(node), *resolved)
 
     def _guards_from_outside(self, node: Node) -> tuple[Guard, ...]:
         called = self._guard_of_calls(node)
