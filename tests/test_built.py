@@ -334,3 +334,132 @@ def test_links_are_not_read(tmp_path: Path) -> None:
     write(tmp_path, {"tree/CMakeLists.txt": "", "tree/a.cuh": "", "else/b.cu": '#include "a.cuh"\n'})
     (tmp_path / "tree" / "b.cu").symlink_to(tmp_path / "else" / "b.cu")
     assert users_of(str(tmp_path / "tree" / "a.cuh")) == []
+
+
+NVIDIA_PARTS = ("hopper", "blackwell", "blackwell-rtx")
+BY_BACKEND = """
+SOURCES = ["csrc/bind.cu"]
+
+
+def _flags():
+    return [*sm90a_nvcc_flags, "-DWITH_SCALES"]
+
+
+def module(backend):
+    flags = []
+    if backend == "old":
+        sources = ["csrc/old.cu", "inst/old_kernels.jinja"]
+    elif backend == "new":
+        sources = ["csrc/new.cu", "inst/new_kernels.jinja"]
+    else:
+        raise ValueError(backend)
+    if backend == "new":
+        flags += sm90a_nvcc_flags
+    return compile("module_sm90", sources, flags)
+
+
+def bound():
+    return compile("bound", SOURCES, _flags())
+
+
+def for_older():
+    return compile("older", ["csrc/older.cu", "csrc/both.cu"], sm89_nvcc_flags)
+
+
+def for_either(new):
+    if new:
+        flags = sm90a_nvcc_flags
+    else:
+        flags = sm89_nvcc_flags
+    return compile("either", ["csrc/either.cu", "csrc/both.cu"], flags)
+"""
+FLAGS = 'sm89_nvcc_flags = ["-gencode=arch=compute_89,code=sm_89"]\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "built_for"),
+    [
+        ("csrc/old.cu", set(NVIDIA_PARTS)),
+        ("csrc/new.cu", {"hopper"}),
+        ("csrc/new.cuh", {"hopper"}),
+        ("csrc/old.cuh", set(NVIDIA_PARTS)),
+        ("csrc/bind.cu", {"hopper"}),
+        ("csrc/older.cu", set()),
+        ("csrc/either.cu", {"hopper"}),
+        ("csrc/both.cu", {"hopper"}),
+        ("other/bind.cu", set(NVIDIA_PARTS)),
+    ],
+)
+def test_python_compiles_what_stands_in_a_branch_with_the_flags_of_that_branch(
+    tmp_path: Path, source: str, built_for: set[str]
+) -> None:
+    files = {
+        "pyproject.toml": "",
+        "package/modules.py": BY_BACKEND,
+        "package/core.py": FLAGS,
+        "inst/old_kernels.jinja": '#include "../csrc/old.cuh"\n',
+        "inst/new_kernels.jinja": '#include "../csrc/new.cuh"\n',
+    }
+    write(tmp_path, {**files, source: ""})
+    assert built_on(tmp_path / source, *NVIDIA_PARTS) == built_for
+
+
+def test_a_header_that_python_lists_goes_where_its_users_go(tmp_path: Path) -> None:
+    script = 'HEADERS = ["csrc/mma.cuh", "csrc/gemm.cuh"]\n__all__ = ["make_sm90_module"]\n\n\n' + MODULE
+    uses = {"csrc/sort.cu": '#include "mma.cuh"\n', "csrc/mma.cuh": "", "csrc/gemm.cuh": ""}
+    write(tmp_path, {"pyproject.toml": "", "package/jit.py": script, **uses})
+    assert built_on(tmp_path / "csrc/mma.cuh", *NVIDIA_PARTS) == {"hopper"}
+    assert built_on(tmp_path / "csrc/gemm.cuh", *NVIDIA_PARTS) == set(NVIDIA_PARTS)
+
+
+COMPILER = r"""
+inline std::string kernel_text(int width) {
+  return R"(
+#include <kernels/gemm.cuh>
+)" + std::to_string(width);
+}
+inline Program compile(std::string text) { return call_compiler(text, {"-std=c++17", ARCHITECTURE}); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("architecture", "built_for"),
+    [
+        ('"--gpu-architecture=sm_90a"', {"hopper"}),
+        ('"-arch", "compute_90"', set(NVIDIA_PARTS)),
+        ("of_this_device()", set(NVIDIA_PARTS)),
+        ('"no sm_90a here"', set(NVIDIA_PARTS)),
+    ],
+)
+def test_a_header_of_a_text_that_is_compiled_at_run_time(
+    tmp_path: Path, architecture: str, built_for: set[str]
+) -> None:
+    compiler = COMPILER.replace("ARCHITECTURE", architecture)
+    write(tmp_path, {"pyproject.toml": "", "kernels/gemm.cuh": "", "compiler.cuh": compiler})
+    write(tmp_path, {"a.cu": '#include "compiler.cuh"\n'})
+    assert built_on(tmp_path / "kernels/gemm.cuh", *NVIDIA_PARTS) == built_for
+    assert built_on(tmp_path / "compiler.cuh", *NVIDIA_PARTS) == set(NVIDIA_PARTS)
+
+
+@pytest.mark.parametrize(
+    ("others", "built_for"),
+    [
+        ({}, {"hopper"}),
+        ({"package/plain.py": 'FLAGS = ["-DWITH_SCALES"]\n'}, set(NVIDIA_PARTS)),
+        ({"csrc/config.h": "#define WITH_SCALES 1\n"}, set(NVIDIA_PARTS)),
+        ({"CMakeLists.txt": "add_definitions(-DWITH_SCALES)\n"}, set(NVIDIA_PARTS)),
+    ],
+)
+def test_a_macro_that_python_defines_for_some_architectures(
+    tmp_path: Path, others: dict[str, str], built_for: set[str]
+) -> None:
+    files = {
+        "pyproject.toml": "",
+        "package/modules.py": BY_BACKEND,
+        "csrc/a.cu": '#ifdef WITH_SCALES\n#include "scales.cuh"\n#else\n#include "plain.cuh"\n#endif\n',
+        "csrc/scales.cuh": "",
+        "csrc/plain.cuh": "",
+    }
+    write(tmp_path, {**files, **others})
+    assert built_on(tmp_path / "csrc/scales.cuh", *NVIDIA_PARTS) == built_for
+    assert built_on(tmp_path / "csrc/plain.cuh", *NVIDIA_PARTS) == set(NVIDIA_PARTS)

@@ -20,12 +20,12 @@ from portlint.source.architectures import Built, from_gencode, runs_on_device
 from portlint.source.cxx.users import files_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from portlint.condition import Expression
     from portlint.source.node import Node
 
-_SOURCE = re.compile(rb"[\"'/\\]([\w.-]+)\.(?:cu|cuh|cpp|cc)[\"']")
+_SOURCE = re.compile(rb"[\"'/\\]([\w.-]+)\.(?:cu|cuh|cpp|cc|jinja|j2)[\"']")
 _IS_SOURCE = re.compile(r"[\w./-]+\.(?:cu|cuh|cpp|cc)")
 _NAME = re.compile(rb"[\"']([a-zA-Z]\w{9,})[\"']")
 """a string that may be the name of a source without its extension"""
@@ -41,19 +41,6 @@ _MAJORS = re.compile(r"(?:^|_)majors?(?:_versions?)?$")
 _TESTS = re.compile(r"[/\\]test[^/\\]*[/\\]")
 _NOT_FOR_IT = re.compile(_TESTS.pattern + r"|[/\\]setup\.py$")
 """tests; and what is read as a list of sources in its own right"""
-
-
-class _Named(msgspec.Struct, frozen=True):
-    """The architectures that a part of a file names."""
-
-    asked: frozenset[Built] = frozenset()
-    in_names: frozenset[Built] = frozenset()
-    """of names, `gemm_sm90`, which count where nothing else is named"""
-
-    @property
-    def built(self) -> frozenset[Built]:
-        """What counts of them."""
-        return self.asked or self.in_names
 
 
 class _Scripts(msgspec.Struct, frozen=True):
@@ -119,7 +106,7 @@ def _macros_of(root: str) -> frozenset[str]:
     for path in files_of(root):
         found.update(_DEFINED.findall(nearby.read(path) or b""))
     for path in nearby.below(root, ("CMakeLists.txt", ".cmake")):
-        found.update(re.findall(rb"\w+", nearby.read(path) or b""))
+        found.update(re.findall(rb"(?:-D)?(\w+)", nearby.read(path) or b""))
     return frozenset(map(os.fsdecode, found))
 
 
@@ -160,6 +147,23 @@ def _strings(script: str) -> tuple[tuple[frozenset[Built], str], ...]:
     return tuple(_Script(script, source.root).strings()) if source is not None else ()
 
 
+class _Mention(msgspec.Struct, frozen=True):
+    """Architectures that are named somewhere in a function."""
+
+    branches: tuple[_Branch, ...]
+    built: frozenset[Built]
+
+
+class _Branch(msgspec.Struct, frozen=True):
+    """One branch of an `if` statement, and how many of its branches there are to go."""
+
+    statement: int
+    test: str
+    """as it is written; "" for `else`"""
+    of: int
+    """the branches that do not raise, a missing `else` counted"""
+
+
 class _Script:
     """One Python file, and the architectures that go with what it names."""
 
@@ -169,61 +173,89 @@ class _Script:
         self.functions = list(root.walk("function_definition"))
         self.words = {one.start: {word.text for word in one.walk("identifier")} for one in self.functions}
         self.tables = {
-            assignment["left"].text: (assignment, self._named(assignment))
+            assignment["left"].text: assignment
             for statement in root.children
             if statement.type == "expression_statement"
             for assignment in statement.walk("assignment")
         }
-        self.module = _union(named for _, named in self.tables.values())
-        self.by_function = {one.start: self._of(one) for one in self.functions}
+        self.parts = {name: self._in(table) for name, table in self.tables.items()}
+        self.module = frozenset[Built]().union(*self.parts.values())
+        helpers = {one["name"].text: one for one in self.functions if _is_helper(one)}
+        self.parts.update((name, self._in(one)) for name, one in helpers.items() if name not in self.parts)
+        self.mentions = {one.start: list(self._mentions(one)) for one in self.functions}
 
     def strings(self) -> Iterator[tuple[frozenset[Built], str]]:
         """Every string that may be a path or a flag, and the architectures that go with it."""
-        outside = self.module.asked or None
-        by_table = {name: outside or self._reading(name, ()) or self.module.in_names for name in self.tables}
+        by_table = {name: self.parts[name] or self._reading(name, ()) for name in self.tables}
+        in_names = frozenset[Built]().union(*(_in_names(table) for table in self.tables.values()))
         for node in self.root.walk("string_content"):
             if re.fullmatch(r"[\w./=-]+", node.text):
                 function = next(node.ancestors("function_definition"), None)
-                tables = (name for name, (table, _) in self.tables.items() if table.start <= node.start < table.end)
-                if function is not None:
-                    yield self.by_function[function.start].built, node.text
+                if function is None:
+                    tables = (one for one, table in self.tables.items() if table.start <= node.start < table.end)
+                    yield next((by_table[name] for name in tables), self.module) or in_names, node.text
+                elif self.mentions[function.start]:
+                    yield self._beside(function, _branches(node)), node.text
                 else:
-                    yield next((by_table[name] for name in tables), self.module.built), node.text
+                    yield _in_names(function), node.text
 
-    def _of(self, function: Node) -> _Named:
+    def _beside(self, function: Node, branches: tuple[_Branch, ...] = ()) -> frozenset[Built]:
+        """The architectures that go with what stands in a branch of a function; nothing where there may be others.
+
+        Those in another branch of the same test do not; where a test has some and the name is outside it, all its
+        branches need some.
+        """
+        here = {one.statement: one for one in branches}
+        tests = {one.test for one in branches}
+        found: set[Built] = set()
+        sure = False
+        partly: dict[int, set[_Branch]] = {}
+        for mention in self.mentions[function.start]:
+            if any(here.get(one.statement, one) != one for one in mention.branches):
+                continue
+            found |= mention.built
+            open_tests = [one for one in mention.branches if one.statement not in here and one.test not in tests]
+            sure = sure or not open_tests
+            for one in open_tests[:1]:
+                partly.setdefault(one.statement, set()).add(one)
+        sure = sure or any(len(some) >= next(iter(some)).of for some in partly.values())
+        return frozenset(found) if sure else frozenset()
+
+    def _mentions(self, function: Node) -> Iterator[_Mention]:
         """What a function names itself, and in the tables and in the functions without sources that it reads."""
-        asked = self.words[function.start]
-        tables = (named for name, (_, named) in self.tables.items() if name in asked)
-        helpers = (self._named(one) for one in self.functions if one != function and one["name"].text in asked and _is_helper(one))
-        return _union((self._named(function), *tables, *helpers))
+        own = function["name"]
+        for node in function.walk("identifier", "string_content", "keyword_argument"):
+            read = self.parts.get(node.text) if node.type == "identifier" and node.text != own.text else None
+            built = self._asked(node) | (read or frozenset())
+            if built:
+                yield _Mention(_branches(node), built)
 
     def _reading(self, name: str, seen: tuple[str, ...]) -> frozenset[Built]:
         """The architectures of the functions that read a table, for private ones of those that call them.
 
         Nothing where that is not known of one of them.
         """
-        readers = [one for one in self.functions if name in self.words[one.start] and one["name"].text not in (name, *seen)]
         found: list[frozenset[Built]] = []
-        for one in readers:
+        for one in self.functions:
             own = one["name"].text
-            private = own.startswith("_") and not self.by_function[one.start].built
-            found.append(self._reading(own, (*seen, name)) if private else self.by_function[one.start].built)
+            if name in self.words[one.start] and own not in (name, *seen):
+                private = own.startswith("_") and not self.mentions[one.start]
+                found.append(self._reading(own, (*seen, name)) if private else self._beside(one))
         return frozenset().union(*found) if all(found) else frozenset()
 
-    def _named(self, part: Node) -> _Named:
-        """Every architecture that a part of the file names in code; one without a suffix stands for its PTX as well."""
-        asked: set[Built] = set()
-        in_names: set[Built] = set()
-        for node in part.walk("identifier", "string_content", "keyword_argument"):
-            if node.type == "keyword_argument":
-                asked.update(_majors(node))
-            elif node.type == "identifier":
-                asked.update(self._flags(node.text))
-            elif not _is_prose(node):
-                written = {Built(int(number), suffix, ptx=not suffix) for number, suffix in _WRITTEN.findall(node.text)}
-                is_flag = _FLAG.fullmatch(node.text) is not None
-                (asked if is_flag else in_names).update(from_gencode(node.text) or written)
-        return _Named(frozenset(asked), frozenset(in_names))
+    def _in(self, part: Node) -> frozenset[Built]:
+        found = (self._asked(node) for node in part.walk("identifier", "string_content", "keyword_argument"))
+        return frozenset[Built]().union(*found)
+
+    def _asked(self, node: Node) -> frozenset[Built]:
+        """The architectures that a node asks for; one without a suffix stands for its PTX as well."""
+        if node.type == "keyword_argument":
+            return frozenset(_majors(node))
+        if node.type == "identifier":
+            return self._flags(node.text)
+        if _FLAG.fullmatch(node.text) is None or _is_prose(node):
+            return frozenset()
+        return from_gencode(node.text) or _written(node.text)
 
     def _flags(self, name: str) -> frozenset[Built]:
         """The architectures of a name for flags: those it says, `sm90a_nvcc_flags`, or those it is given somewhere."""
@@ -247,12 +279,38 @@ def _given(root: str, name: str) -> frozenset[Built]:
     return frozenset(found)
 
 
-def _union(parts: Iterable[_Named]) -> _Named:
-    asked, in_names = set[Built](), set[Built]()
-    for one in parts:
-        asked |= one.asked
-        in_names |= one.in_names
-    return _Named(frozenset(asked), frozenset(in_names))
+def _written(text: str) -> frozenset[Built]:
+    return frozenset(Built(int(number), suffix, ptx=not suffix) for number, suffix in _WRITTEN.findall(text))
+
+
+def _in_names(part: Node) -> frozenset[Built]:
+    """The architectures in the names of a part, `gemm_sm90`: they count where no flags are."""
+    names = (one.text for one in part.walk("string_content") if not _is_prose(one))
+    return frozenset[Built]().union(*(_written(name) for name in names if not _FLAG.fullmatch(name)))
+
+
+def _branches(node: Node) -> tuple[_Branch, ...]:
+    """The branches of `if` statements that a node stands in, up to its function."""
+    found: list[_Branch] = []
+    child = node
+    for parent in node.ancestors():
+        if parent.type == "function_definition":
+            break
+        if parent.type == "if_statement" and child.type in ("block", "elif_clause", "else_clause"):
+            test = (child if child.type == "elif_clause" else parent).get("condition")
+            text = "" if child.type == "else_clause" or test is None else test.text
+            clauses = [one for one in parent.children if one.type in ("block", "elif_clause", "else_clause")]
+            has_else = any(one.type == "else_clause" for one in clauses)
+            of = sum(not _raises(one) for one in clauses) + (not has_else)
+            found.append(_Branch(parent.start, text, of))
+        child = parent
+    return tuple(found)
+
+
+def _raises(clause: Node) -> bool:
+    """Whether a branch ends in an error."""
+    body = clause if clause.type == "block" else clause.children[-1]
+    return bool(body.children) and body.children[-1].type == "raise_statement"
 
 
 def _is_helper(function: Node) -> bool:
