@@ -463,3 +463,50 @@ def test_a_macro_that_python_defines_for_some_architectures(
     write(tmp_path, {**files, **others})
     assert built_on(tmp_path / "csrc/scales.cuh", *NVIDIA_PARTS) == built_for
     assert built_on(tmp_path / "csrc/plain.cuh", *NVIDIA_PARTS) == set(NVIDIA_PARTS)
+
+
+CONTEXT = """
+def spelled(major, minor):
+    if major == 9:
+        return f"{minor}a"
+    elif major >= 12:
+        if TOOLKIT >= 12.9:
+            return "0f" if minor == 0 else str(minor) + "a"
+        else:
+            raise RuntimeError
+    return str(minor)
+
+
+def flags(archs):
+    return [f"-gencode=arch=compute_{major}{minor},code=sm_{major}{minor}" for major, minor in archs]
+"""
+FP4 = '#if __CUDA_ARCH__ >= 1000\n__global__ void k() { asm("cvt.rn.satfinite.e2m1x2.f32 %0, %1, %2;"); }\n#endif\n'
+
+
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [
+        ({"package/context.py": CONTEXT}, []),
+        ({}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT.replace("major >= 12", "major == 10")}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT.replace("raise RuntimeError", "pass")}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT, "package/b.py": 'X = f"arch=compute_{cap}"\n'}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT, "tests/b.py": 'X = f"arch=compute_{cap}"\n'}, []),
+        (
+            {"package/context.py": CONTEXT, "package/b.py": 'X = "-gencode=arch=compute_120,code=sm_120"\n'},
+            ["blackwell-rtx"],
+        ),
+        ({"package/context.py": CONTEXT, "CMakeLists.txt": "add_library(x csrc/fp4.cu)\n"}, ["blackwell-rtx"]),
+    ],
+)
+def test_a_project_that_always_builds_for_the_variant(tmp_path: Path, others: dict[str, str], found: list[str]) -> None:
+    write(tmp_path, {"pyproject.toml": "", "csrc/fp4.cu": FP4, **others})
+    reported = scan(tmp_path / "csrc/fp4.cu", [rules()["isa/inline-ptx"]], ("blackwell-rtx",))
+    assert [one.target for one in reported] == found
+
+
+def test_what_no_variant_has_is_reported_of_such_a_project(tmp_path: Path) -> None:
+    kernel = '__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }\n'
+    write(tmp_path, {"pyproject.toml": "", "package/context.py": CONTEXT, "csrc/a.cu": kernel})
+    reported = scan(tmp_path / "csrc/a.cu", [rules()["isa/inline-ptx"]], ("blackwell-rtx",))
+    assert [one.target for one in reported] == ["blackwell-rtx"]

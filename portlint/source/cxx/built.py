@@ -84,6 +84,16 @@ def _named(file: str) -> Iterator[tuple[Guard, ...]]:
 
 
 @cache
+def is_listed_near(file: str) -> bool:
+    """Whether a build of the folders above a file lists sources at all."""
+    return any(
+        _lists(os.path.join(folder, name), language, kind)
+        for folder in nearby.folders(file)
+        for name, language, kind in _BUILDS
+    )
+
+
+@cache
 def _guards_of_folder(folder: str) -> tuple[Guard, ...]:
     """The conditions under which CMake lists of the folders above bring in that of a folder."""
     for above in nearby.folders(folder):

@@ -38,8 +38,8 @@ _WRITTEN = re.compile(r"(?<![a-zA-Z])(?:sm|compute)_?(\d{2,3})([af]?)(?![0-9])")
 _FLAG = re.compile(r"(?:sm|compute)_?\d{2,3}[af]?|(?:-|arch=|code=).*")
 """a string that an architecture is asked for with; in any other, `gemm_sm90`, it is part of a name"""
 _MAJORS = re.compile(r"(?:^|_)majors?(?:_versions?)?$")
-_TESTS = re.compile(r"[/\\]test[^/\\]*[/\\]")
-_NOT_FOR_IT = re.compile(_TESTS.pattern + r"|[/\\]setup\.py$")
+TESTS = re.compile(r"[/\\]test[^/\\]*[/\\]")
+_NOT_FOR_IT = re.compile(TESTS.pattern + r"|[/\\]setup\.py$")
 """tests; and what is read as a list of sources in its own right"""
 
 
@@ -115,7 +115,7 @@ def _scripts(root: str) -> _Scripts:
     found = _Scripts({}, {}, {})
     for path in nearby.below(root, (".py",)):
         inside = path.removeprefix(root)
-        if _TESTS.search(inside):
+        if TESTS.search(inside):
             continue
         text = nearby.read(path) or b""
         for name in set(_MACRO.findall(text)):

@@ -32,6 +32,7 @@ from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
 from portlint.source.cxx.users import INCLUDE_ROOTS, all_users_of
+from portlint.source.cxx.variants import variant_guards
 from portlint.source.cxx.warps import Warps
 from portlint.source.language import CXX_HEADERS
 from portlint.source.node import Node
@@ -111,7 +112,8 @@ class CxxServices(CxxAnalysis, Analysis):
     @cached_property
     def _file_guards(self) -> tuple[Guard, ...]:
         """The conditions under which the file is built at all."""
-        return (*twin_guards(self.source.file), *build_guards(self.source.file))
+        file = self.source.file
+        return (*twin_guards(file), *build_guards(file), *variant_guards(file))
 
     def _guard_of_calls(self, node: Node) -> Guard | None:
         function = self.enclosing_function(node)
