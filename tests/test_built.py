@@ -510,3 +510,30 @@ def test_what_no_variant_has_is_reported_of_such_a_project(tmp_path: Path) -> No
     write(tmp_path, {"pyproject.toml": "", "package/context.py": CONTEXT, "csrc/a.cu": kernel})
     reported = scan(tmp_path / "csrc/a.cu", [rules()["isa/inline-ptx"]], ("blackwell-rtx",))
     assert [one.target for one in reported] == ["blackwell-rtx"]
+
+
+SETUP = """
+flags = ["-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=sm_90a"]
+CUDAExtension("kernels", ["csrc/listed.cu", *glob("csrc/made/*.cu")], extra_compile_args=flags)
+"""
+
+
+@pytest.mark.parametrize("source", ["csrc/listed.cu", "csrc/made/one.cu", "csrc/made/one_of_all.cu", "csrc/mma.h"])
+@pytest.mark.parametrize(
+    ("setup", "built_for"),
+    [
+        (SETUP, {"hopper"}),
+        (SETUP.replace("90a", "90"), set(NVIDIA_PARTS)),
+        (SETUP + 'os.environ.get("TORCH_CUDA_ARCH_LIST")\n', set(NVIDIA_PARTS)),
+        (SETUP + 'flags.append(f"arch=compute_{own},code=sm_{own}")\n', set(NVIDIA_PARTS)),
+    ],
+)
+def test_a_setup_py_that_builds_for_variants(tmp_path: Path, source: str, setup: str, built_for: set[str]) -> None:
+    files = {
+        "csrc/listed.cu": '#include "mma.h"\n',
+        "csrc/made/one.cu": "",
+        "csrc/made/one_of_all.cu": "",
+        "csrc/mma.h": "",
+    }
+    write(tmp_path, {"setup.py": setup, **files})
+    assert built_on(tmp_path / source, *NVIDIA_PARTS) == built_for

@@ -30,13 +30,13 @@ rule = Rule(
 def closed_list(test: Node) -> Hits:
     if not test.asks("device.capability"):
         return
-    served = {entry for entry in test.children[-1].items if isinstance(entry, tuple)}
+    served = [entry for entry in set(test.children[-1].items) if isinstance(entry, tuple)]
     if len(served) < 2:
         return
     around = test.parent
     refused = test.holds if around is not None and around.type == "if_statement" else test.fails
     names = sorted(".".join(map(str, entry)) for entry in served)
-    generations = {entry[0] for entry in served}
-    own = [in_generation(int(major)) for major in generations if len(generations) == 1]
+    majors = {entry[0] for entry in served if entry}
+    own = [in_generation(one) for one in majors if isinstance(one, int) and len(majors) == 1]
     guards = (*test.guards, refused, on_platform("nvidia"), *own)
     yield Hit(test, assumes={"isa.capability": any_of(names)}, guards=guards)
