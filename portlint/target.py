@@ -88,6 +88,11 @@ class Pass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variant: bool = False
     """an architecture-specific build: facts at level `variant` hold here"""
 
+    @property
+    def is_plain(self) -> bool:
+        """A device pass of nvcc for a plain architecture."""
+        return "__CUDA_ARCH__" in self.defined and not self.variant
+
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"pass_": "pass"}):
     """A profile file as it is written."""
@@ -171,7 +176,14 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         profile = self.profile
         queries = self._query_environment().values
         return tuple(
-            (one, Environment({**queries, **one.defined}, profile.undefined | one.undefined, self._guess_in(one)))
+            (
+                one,
+                Environment(
+                    {**queries, "build.is_plain": one.is_plain, **one.defined},
+                    profile.undefined | one.undefined,
+                    self._guess_in(one),
+                ),
+            )
             for one in profile.pass_
         )
 
