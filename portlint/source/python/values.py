@@ -58,8 +58,11 @@ _NUMPY_RANDOM = frozenset(
 )
 _TORCH_CREATORS = frozenset(
     "zeros ones empty full rand randn arange linspace logspace eye tensor as_tensor scalar_tensor randperm randint"
-    " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar".split()
+    " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar tril_indices triu_indices"
+    " Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor BoolTensor ByteTensor".split()
 )
+_NO_TENSORS = ("cuda.", "distributed.", "utils.", "nn.Module", "version.", "backends.", "multiprocessing.")
+"""the beginnings of names in torch that make no tensors"""
 _INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
 """operations whose result is int64 whatever they are given"""
 _TESTS = frozenset(
@@ -182,6 +185,8 @@ class Values:
             return value
         if binding.kind == "loop":
             return self._element(binding, value)
+        if binding.kind == "item" and value.kind in ("tensor", "array", "traced"):
+            return Abstract(value.kind, "", value.place)  # `values, indices = torch.topk(...)` differ in dtype
         return NOTHING
 
     def _element(self, binding: Binding, value: Abstract) -> Abstract:
@@ -246,7 +251,7 @@ class Values:
         return node.type in ("list", "tuple") and any(child.type == "float" for child in node.walk("float"))
 
     def _torch(self, node: Node, name: str, depth: int) -> Abstract:
-        if name.startswith(("cuda.", "distributed.", "utils.", "nn.Module", "version.", "backends.")):
+        if name.startswith(_NO_TENSORS):
             return NOTHING
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
@@ -280,6 +285,8 @@ class Values:
             return Abstract("tensor", owner.dtype, "device")
         if method == "to":
             return self._moved(node, owner)
+        if method in ("eval", "train"):
+            return Abstract("object")
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
             return Abstract("number")
         if owner.kind not in ("tensor", "array", "traced"):
