@@ -18,7 +18,6 @@ from portlint.rule import Hit, Hits, Node, Rule, on_platform
 
 rule = Rule(
     assumes={"api.late_fallback": "native"},
-    otherwise="degrades",
     message="'{text}' comes after torch is imported; {target} has {fact}.",
     remedy={
         "*": "Set `PYTORCH_ENABLE_MPS_FALLBACK` in the shell, or before the first import of `torch` or of a package that imports it. For float64 it does nothing: convert to float32 instead.",
@@ -52,4 +51,4 @@ def _late(place: Node) -> Hits:
     seen = source.text if function is not None else source.text[: place.start]
     around = function.text if function is not None else source.text.decode(errors="replace")
     if IMPORTS.search(seen) and not STARTS_PROCESSES.search(around):
-        yield Hit(place, guards=(*place.guards, on_platform("mps")))
+        yield Hit(place, guards=(*place.guards, on_platform("mps")), otherwise="degrades")

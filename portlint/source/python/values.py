@@ -47,6 +47,7 @@ DTYPES = {
 """other names of dtypes, as torch and NumPy attributes"""
 
 _DTYPE = re.compile(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _CONVERSIONS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
                 "int": "int32", "cdouble": "complex128", "cfloat": "complex64", "bool": "bool"}  # fmt: skip
 
@@ -146,7 +147,11 @@ class Values:
             case "list" | "list_comprehension" | "tuple" | "dictionary" | "set":
                 return Abstract("list")
             case "binary_operator":
-                return promote(self.of(node["left"], depth - 1), self.of(node["right"], depth - 1))
+                left, right = self.of(node["left"], depth - 1), self.of(node["right"], depth - 1)
+                both = promote(left, right)
+                if both.dtype not in _INTEGERS or (node["operator"].text != "/" and _stay_integers(node, left, right)):
+                    return both
+                return Abstract(both.kind, "", both.place)
             case "comparison_operator" if len(node.children) == 2:
                 both = promote(*(self.of(child, depth - 1) for child in node.children))
                 return (
@@ -170,7 +175,29 @@ class Values:
         attribute = node["attribute"].text
         if attribute in ("T", "mT", "data", "real", "imag", "grad"):
             return self.of(node["object"], depth - 1)
+        if node["object"].text == "self":
+            return self._own(node, depth)
         return Abstract("other") if attribute in ("shape", "device", "dtype", "ndim") else NOTHING
+
+    def _own(self, node: Node, depth: int) -> Abstract:
+        """An attribute of `self`: a tensor on the host if its class makes it there, and never moves it.
+
+        Parameters and buffers move with their module.
+        """
+        around = next(node.ancestors("class_definition"), None)
+        stores = [use.parent for use in self.scopes.uses(node["attribute"].text) if use.parent is not None]
+        values = [
+            self.of(store.parent["right"], depth - 1)
+            for store in stores
+            if store.text == node.text
+            and store.parent is not None
+            and store.parent.type == "assignment"
+            and store.parent["left"] == store
+            and store.parent.get("right") is not None
+            and next(store.ancestors("class_definition"), None) == around
+        ]
+        places = {value.place for value in values if value.kind == "tensor"} - {""}
+        return Abstract("tensor", "", "host") if around is not None and places == {"host"} else NOTHING
 
     def _identifier(self, node: Node, depth: int) -> Abstract:
         binding = self.scopes.binding(node.text, node)
@@ -256,6 +283,8 @@ class Values:
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
         first = self.of(node.arguments[0], depth - 1) if node.arguments else NOTHING
+        if name.startswith("nn.") and name.count(".") == 1:
+            return Abstract("tensor") if name in ("nn.Parameter", "nn.Buffer") else NOTHING
         if name in _TORCH_CREATORS:
             if not dtype and dtype_argument is None and first.kind in ("array", "tensor"):
                 dtype = first.dtype
@@ -308,6 +337,12 @@ class Values:
             else:
                 dtype = ""
         return Abstract(owner.kind or "tensor", dtype, place)
+
+
+def _stay_integers(node: Node, left: Abstract, right: Abstract) -> bool:
+    """Whether both sides of an operation are integers; a number that is not written out may be a float."""
+    sides = (node["left"], left), (node["right"], right)
+    return all(operand.type == "integer" or side.dtype in (*_INTEGERS, "bool") for operand, side in sides)
 
 
 def _result(operation: str, dtype: str) -> str:
