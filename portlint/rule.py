@@ -16,7 +16,7 @@ from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
-from portlint.tables import cuda_name, is_cuda_name
+from portlint.tables import cuda_name, is_cuda_name, torch_operators
 
 __all__ = [
     "DEVICE_PASS",
@@ -45,6 +45,7 @@ __all__ = [
     "on_platform",
     "one_runs",
     "ptx",
+    "torch_operators",
     "words_of",
 ]
 

@@ -56,7 +56,8 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One word of the vocabulary: a fact that a profile may state and a rule may assume."""
 
     kind: str
-    """int | float | level | text | list | toolkit (text: a toolkit that the table of CUDA names knows)"""
+    """int | float | level | text | list | toolkit (text: one that the table of CUDA names knows) | operators (text: a
+    library, with its column of the table of PyTorch's operators in parentheses)"""
     title: str
     """a noun phrase; for a level it follows "no", "native", "slow" """
     phrase: str = ""
@@ -330,6 +331,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "float": (int, float),
     "text": (str,),
     "toolkit": (str,),
+    "operators": (str,),
     "list": (list,),
     "level": (str,),
 }

@@ -156,6 +156,14 @@ DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "bool")
         ("torch.ones(2, device=device).numpy()", "", "array", "on-host"),
         ("jnp.zeros(3)", "", "traced", "on-device"),
         ("jnp.zeros(3, dtype=jnp.bfloat16)", "bfloat16", "traced", "on-device"),
+        ("torch.ones(3).long() * 2", "int64", "tensor", "on-host"),
+        ("torch.ones(3).long() / 2", "", "tensor", "on-host"),
+        ("torch.ones(3).long() * 0.5", "", "tensor", "on-host"),
+        ("torch.ones(3).long() + unknown", "", "tensor", "on-host"),
+        ("torch.FloatTensor(3, 3)", "", "tensor", "on-host"),
+        ("torch.tril_indices(3, 3, device=device)", "", "tensor", "on-device"),
+        ("torch.nn.Parameter(torch.zeros(3))", "", "tensor", "on-device"),
+        ("torch.multiprocessing.Queue()", "", "", "on-device"),
         ("len(x)", "", "scalar", "on-host"),
         ("torch.ones(2, device=device).item()", "", "scalar", "on-host"),
         ("torch.ones(2, device=device).shape[0]", "", "", "on-device"),
@@ -187,11 +195,30 @@ def test_dtype_and_place(expression: str, dtype: str, kind: str, place: str) -> 
         ("x = x\nit = x", ""),
         ("it = torch.ones(1) if a else torch.zeros(1)", "tensor"),
         ("it = torch.ones(1) if a else 0", ""),
+        ("values, it_ = torch.sort(torch.ones(3))\nit = it_", "tensor"),
+        ("model = make().to(device).eval()\nit = model.encode(1)", ""),
     ],
 )
 def test_kinds_through_names_and_annotations(code: str, kind: str) -> None:
     node = value(IMPORTS + code)
     assert roles(node, "tensor", "array", "traced", "scalar", "object") == ({kind} if kind else set())
+
+
+@pytest.mark.parametrize(
+    ("stores", "place"),
+    [
+        ("self.x = torch.ones(3)", "on-host"),
+        ("self.x = torch.ones(3, device=device)", "on-device"),
+        ("self.x = torch.ones(3)\n        self.x = self.x.to(device)", "on-device"),
+        ("self.x = torch.nn.Parameter(torch.ones(3))", "on-device"),
+        ("self.y = torch.ones(3)\n        self.x = self.y.log()", "on-host"),
+        ("self.y = torch.ones(3)", "on-device"),
+        ("self.x = x", "on-device"),
+    ],
+)
+def test_where_an_attribute_is(stores: str, place: str) -> None:
+    code = f"class A:\n    def __init__(self, x):\n        {stores}\n    def f(self):\n        it = self.x"
+    assert roles(value(IMPORTS + code), "on-host", "on-device") == {place}
 
 
 def marked(code: str) -> Node:

@@ -47,6 +47,7 @@ DTYPES = {
 """other names of dtypes, as torch and NumPy attributes"""
 
 _DTYPE = re.compile(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
+_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _CONVERSIONS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
                 "int": "int32", "cdouble": "complex128", "cfloat": "complex64", "bool": "bool"}  # fmt: skip
 
@@ -58,8 +59,11 @@ _NUMPY_RANDOM = frozenset(
 )
 _TORCH_CREATORS = frozenset(
     "zeros ones empty full rand randn arange linspace logspace eye tensor as_tensor scalar_tensor randperm randint"
-    " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar".split()
+    " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar tril_indices triu_indices"
+    " Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor BoolTensor ByteTensor".split()
 )
+_NO_TENSORS = ("cuda.", "distributed.", "utils.", "nn.Module", "version.", "backends.", "multiprocessing.")
+"""the beginnings of names in torch that make no tensors"""
 _INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
 """operations whose result is int64 whatever they are given"""
 _TESTS = frozenset(
@@ -143,7 +147,11 @@ class Values:
             case "list" | "list_comprehension" | "tuple" | "dictionary" | "set":
                 return Abstract("list")
             case "binary_operator":
-                return promote(self.of(node["left"], depth - 1), self.of(node["right"], depth - 1))
+                left, right = self.of(node["left"], depth - 1), self.of(node["right"], depth - 1)
+                both = promote(left, right)
+                if both.dtype not in _INTEGERS or (node["operator"].text != "/" and _stay_integers(node, left, right)):
+                    return both
+                return Abstract(both.kind, "", both.place)
             case "comparison_operator" if len(node.children) == 2:
                 both = promote(*(self.of(child, depth - 1) for child in node.children))
                 return (
@@ -167,7 +175,29 @@ class Values:
         attribute = node["attribute"].text
         if attribute in ("T", "mT", "data", "real", "imag", "grad"):
             return self.of(node["object"], depth - 1)
+        if node["object"].text == "self":
+            return self._own(node, depth)
         return Abstract("other") if attribute in ("shape", "device", "dtype", "ndim") else NOTHING
+
+    def _own(self, node: Node, depth: int) -> Abstract:
+        """An attribute of `self`: a tensor on the host if its class makes it there, and never moves it.
+
+        Parameters and buffers move with their module.
+        """
+        around = next(node.ancestors("class_definition"), None)
+        stores = [use.parent for use in self.scopes.uses(node["attribute"].text) if use.parent is not None]
+        values = [
+            self.of(store.parent["right"], depth - 1)
+            for store in stores
+            if store.text == node.text
+            and store.parent is not None
+            and store.parent.type == "assignment"
+            and store.parent["left"] == store
+            and store.parent.get("right") is not None
+            and next(store.ancestors("class_definition"), None) == around
+        ]
+        places = {value.place for value in values if value.kind == "tensor"} - {""}
+        return Abstract("tensor", "", "host") if around is not None and places == {"host"} else NOTHING
 
     def _identifier(self, node: Node, depth: int) -> Abstract:
         binding = self.scopes.binding(node.text, node)
@@ -182,6 +212,8 @@ class Values:
             return value
         if binding.kind == "loop":
             return self._element(binding, value)
+        if binding.kind == "item" and value.kind in ("tensor", "array", "traced"):
+            return Abstract(value.kind, "", value.place)  # `values, indices = torch.topk(...)` differ in dtype
         return NOTHING
 
     def _element(self, binding: Binding, value: Abstract) -> Abstract:
@@ -246,11 +278,13 @@ class Values:
         return node.type in ("list", "tuple") and any(child.type == "float" for child in node.walk("float"))
 
     def _torch(self, node: Node, name: str, depth: int) -> Abstract:
-        if name.startswith(("cuda.", "distributed.", "utils.", "nn.Module", "version.", "backends.")):
+        if name.startswith(_NO_TENSORS):
             return NOTHING
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
         first = self.of(node.arguments[0], depth - 1) if node.arguments else NOTHING
+        if name.startswith("nn.") and name.count(".") == 1:
+            return Abstract("tensor") if name in ("nn.Parameter", "nn.Buffer") else NOTHING
         if name in _TORCH_CREATORS:
             if not dtype and dtype_argument is None and first.kind in ("array", "tensor"):
                 dtype = first.dtype
@@ -280,6 +314,8 @@ class Values:
             return Abstract("tensor", owner.dtype, "device")
         if method == "to":
             return self._moved(node, owner)
+        if method in ("eval", "train"):
+            return Abstract("object")
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
             return Abstract("number")
         if owner.kind not in ("tensor", "array", "traced"):
@@ -301,6 +337,12 @@ class Values:
             else:
                 dtype = ""
         return Abstract(owner.kind or "tensor", dtype, place)
+
+
+def _stay_integers(node: Node, left: Abstract, right: Abstract) -> bool:
+    """Whether both sides of an operation are integers; a number that is not written out may be a float."""
+    sides = (node["left"], left), (node["right"], right)
+    return all(operand.type == "integer" or side.dtype in (*_INTEGERS, "bool") for operand, side in sides)
 
 
 def _result(operation: str, dtype: str) -> str:
