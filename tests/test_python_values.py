@@ -237,14 +237,17 @@ def test_kinds_through_names_and_annotations(code: str, kind: str) -> None:
         ("class C:\n    def __init__(self, x):\n        it = x\nC(np.zeros(3))", "float64"),
         ("class C:\n    def f(self): return np.zeros(3)\n    def g(self):\n        it = self.f()", "float64"),
         ("class C:\n    def f(self): self.x = np.zeros(3)\n    def g(self):\n        it = self.x", "float64"),
-        ("class C:\n    def f(self): self.x = None\n    def g(self):\n        self.x = np.ones(1)\n        it = self.x", "float64"),
-        ("class C:\n    def f(self): self.x = g()\n    def g(self):\n        self.x = np.ones(1)\n        it = self.x", ""),
+        (
+            "class C:\n    def f(self):\n        self.x = None\n        self.x = np.ones(1)\n        it = self.x",
+            "float64",
+        ),
+        ("class C:\n    def f(self):\n        self.x = other()\n        self.x = np.ones(1)\n        it = self.x", ""),
         (
             "class C:\n    def f(self): self.register_buffer('x', torch.ones(1).double())\n"
             "    def g(self):\n        it = self.x",
             "float64",
         ),
-        ("class C:\n    @property\n    def x(self): return np.ones(1)\n    def g(self):\n        it = self.x", "float64"),
+        ("class C:\n    @property\n    def x(self): return np.ones(1)\n    def g(self): it = self.x", "float64"),
         ("d = {'x': np.ones(1), 'y': np.ones(1, np.float32)}\nit = d['x']", "float64"),
         ("d = {'x': np.ones(1), 'y': np.ones(1, np.float32)}\nit = d['y']", "float32"),
         ("d = {}\nd['x'] = np.ones(1)\nit = d['x']", "float64"),

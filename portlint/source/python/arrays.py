@@ -10,13 +10,14 @@ import re
 from collections.abc import Collection
 
 FLOAT64_MAKERS = frozenset(
-    "zeros ones empty linspace logspace geomspace eye identity hanning hamming blackman bartlett kaiser loadtxt genfromtxt"
-    " interp fft.fftfreq fft.rfftfreq".split()
+    "zeros ones empty linspace logspace geomspace eye identity hanning hamming blackman bartlett kaiser loadtxt"
+    " genfromtxt interp fft.fftfreq fft.rfftfreq".split()
 )
 """functions whose result is float64 unless another dtype is given"""
 RANDOM_FLOATS = frozenset(
     "rand randn random random_sample ranf normal uniform standard_normal beta gamma exponential lognormal laplace"
-    " standard_gamma standard_exponential triangular logistic gumbel rayleigh weibull dirichlet multivariate_normal".split()
+    " standard_gamma standard_exponential triangular logistic gumbel rayleigh weibull dirichlet"
+    " multivariate_normal".split()
 )
 RANDOM_INTEGERS = frozenset("randint integers permutation binomial poisson geometric".split())
 JOINING = frozenset(
@@ -26,8 +27,8 @@ JOINING = frozenset(
 """functions that make one array of a list"""
 _FLOATING = frozenset(
     "sqrt exp log log2 log10 log1p expm1 sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh mean average std var"
-    " median percentile quantile nanmean nanstd true_divide divide deg2rad rad2deg radians degrees hypot reciprocal sinc"
-    " cbrt linalg.norm linalg.inv linalg.solve".split()
+    " median percentile quantile nanmean nanstd true_divide divide deg2rad rad2deg radians degrees hypot reciprocal"
+    " sinc cbrt linalg.norm linalg.inv linalg.solve".split()
 )
 """functions that make floats of integers"""
 _INTEGERS = frozenset("argmax argmin argsort nonzero searchsorted digitize bincount count_nonzero lexsort".split())
@@ -36,12 +37,12 @@ _TESTS = frozenset(
     " logical_not logical_xor any all".split()
 )
 _KEEPING = frozenset(
-    "abs absolute fabs negative clip round around floor ceil trunc rint sign square maximum minimum fmax fmin add subtract"
-    " multiply power float_power reshape ravel transpose squeeze expand_dims flip fliplr flipud roll rot90 tile repeat pad"
-    " swapaxes moveaxis broadcast_to copy sort unique diff max min amax amin nanmax nanmin zeros_like ones_like empty_like"
-    " full_like dot matmul inner outer cross einsum tensordot kron trace diag diagonal triu tril take delete insert append"
-    " resize gradient nan_to_num meshgrid where cumsum cumprod sum prod nansum real imag rollaxis split array_split"
-    " cov corrcoef".split()
+    "abs absolute fabs negative clip round around floor ceil trunc rint sign square maximum minimum fmax fmin"
+    " add subtract multiply power float_power reshape ravel transpose squeeze expand_dims flip fliplr flipud"
+    " roll rot90 tile repeat pad swapaxes moveaxis broadcast_to copy sort unique diff max min amax amin nanmax"
+    " nanmin zeros_like ones_like empty_like full_like dot matmul inner outer cross einsum tensordot kron trace"
+    " diag diagonal triu tril take delete insert append resize gradient nan_to_num meshgrid where cumsum"
+    " cumprod sum prod nansum real imag rollaxis cov corrcoef".split()
 )
 _COMPLEX = frozenset(f"fft.{name}" for name in "fft ifft fft2 ifft2 fftn ifftn rfft rfft2 rfftn".split())
 _INTEGER = re.compile(r"u?int\d+|bool|int")

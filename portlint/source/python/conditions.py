@@ -47,7 +47,7 @@ _ATTRIBUTES: dict[str, Expression] = {
     "minor": Op("item", (Name("device.capability"), Literal(1))),
     "warp_size": Name("warp_size"),
 }
-_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
+_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str|obj))?$")
 _DEVICE_GETTER = re.compile(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )

@@ -30,8 +30,8 @@ class Abstract(msgspec.Struct, frozen=True):
     """A value as far as it is known."""
 
     kind: str = ""
-    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | image (PIL) | generator (of NumPy's
-    random numbers) | other | "" for unknown"""
+    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | image (PIL) |
+    generator (of NumPy's random numbers) | other | "" for unknown"""
     dtype: str = ""
     """float64, float32, bfloat16, int64, ... or ""; of Python's own numbers int, float or complex"""
     place: str = ""
@@ -84,9 +84,12 @@ _WHOLE = ("randint", "randrange", "choice", "floor", "ceil", "comb", "factorial"
 """ends of functions of `math` and `random` that do not return a float"""
 _NUMPY_NUMBERS = {"float": "float64", "int": "int64", "complex": "complex128", "float64": "float64"}
 """what NumPy makes of numbers"""
-_DTYPE_POSITIONS = {"zeros": 1, "ones": 1, "empty": 1, "array": 1, "asarray": 1, "full": 2, "zeros_like": 1, "ones_like": 1}
+_DTYPE_POSITIONS = {**dict.fromkeys("zeros ones empty array asarray zeros_like ones_like".split(), 1), "full": 2}
+"""where NumPy's functions take a dtype that is not given by name"""
 _MOST_CALLS = 16
+"""calls of one function that are looked at; one that is called more often is given anything"""
 _MOST_ELEMENTS = 16
+"""elements of a list that are looked at"""
 _NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "int"}
 _IMAGE_METHODS = frozenset("convert resize crop rotate transpose copy".split())
 _EIGHT_BITS = frozenset(("L", "RGB", "RGBA"))
@@ -144,19 +147,25 @@ class Values:
                 return self.dtype(binding.value) if binding.value != node else ""
         return ""
 
-    def dtype_choices(self, node: Node, depth: int = 4) -> list[Node]:
-        """The expressions that a dtype may come from: both arms of a conditional, the default of a parameter."""
+    def dtypes(self, node: Node, depth: int = 4) -> list[tuple[str, Node]]:
+        """The dtypes that an expression may name, each with the expression that decides for it."""
         if node.type == "conditional_expression" and len(node.children) == 3 and depth:
             body, _, other = node.children
-            return self.dtype_choices(body, depth - 1) + self.dtype_choices(other, depth - 1)
+            return self.dtypes(body, depth - 1) + self.dtypes(other, depth - 1)
         if node.type == "parenthesized_expression" and node.children and depth:
-            return self.dtype_choices(node.children[0], depth - 1)
-        binding = self.scopes.binding(node.text, node) if node.type == "identifier" and depth else None
-        if binding is None or binding.value is None:
-            return [node]
-        if binding.kind == "assign" and self.scopes.reaching(node.text, node) == [binding]:
-            return self.dtype_choices(binding.value, depth - 1)
-        return [node]
+            return self.dtypes(node.children[0], depth - 1)
+        if node.type == "identifier" and depth:
+            bindings = self.scopes.reaching(node.text, node)
+            value = bindings[0].value if len(bindings) == 1 and bindings[0].kind == "assign" else None
+            if value is not None:
+                return self.dtypes(value, depth - 1)
+            if len(bindings) == 1 and bindings[0].kind == "parameter":
+                values = self._defaults(node, bindings[0])
+                return [found for value in values for found in self.dtypes(value, depth - 1)]
+        if node.type == "attribute" and depth and (values := self._assigned_to(node)):
+            return [found for value in values for found in self.dtypes(value, depth - 1)]
+        named = "" if _is_taken_over(node) else self.dtype(node)
+        return [(named, node)] if named else []
 
     def place(self, node: Node | None) -> str:
         """Where a device expression points: host, device, or "" where it is not known."""
@@ -262,6 +271,8 @@ class Values:
         if value.kind in ("tensor", "array", "traced"):
             return value
         source = binding.value
+        if source is not None and source.type == "call" and self.scopes.qualified(source) == "range":
+            return Abstract("number", "int")
         if source is not None and source.type == "identifier":
             outer = self.scopes.binding(source.text, source)
             if outer is not None and _TENSOR_ANNOTATION.search(outer.annotation):
@@ -288,7 +299,9 @@ class Values:
         return [
             call.arguments[0]
             for call in self._appends
-            if call["function"]["object"].text == name.text and call.arguments and self.scopes.function(call) == function
+            if call["function"]["object"].text == name.text
+            and call.arguments
+            and self.scopes.function(call) == function
         ]
 
     @cached_property
@@ -303,11 +316,12 @@ class Values:
         if key is None:
             return []
         made = self._made(owner)
-        found = [one["right"] for one in self._assigned_items.get((owner.text, key), ()) if self._shares(one, subscript)]
+        assigned = self._assigned_items.get((owner.text, key), ())
+        found = [one["right"] for one in assigned if self._shares(one, subscript)]
         if made is not None and made.type == "dictionary":
             pairs = [pair for pair in made.children if pair.type == "pair"]
             found += [pair["value"] for pair in pairs if constant(self.scopes, pair["key"]) == key]
-        elif made is not None and made.type in ("list", "tuple") and isinstance(key, int) and -1 <= key:
+        elif made is not None and made.type in ("list", "tuple") and isinstance(key, int) and key >= 0:
             found += made.children[key:][:1]
         return found
 
@@ -340,8 +354,8 @@ class Values:
         if known.kind:
             return known
         method = self._method_of_class(attribute)
-        decorator = next(iter(method.parent.children), None) if method is not None and method.parent is not None else None
-        is_property = decorator is not None and decorator.type == "decorator" and "property" in decorator.text
+        marks = _decorators(method) if method is not None else []
+        is_property = any(mark.rpartition(".")[2] in ("property", "cached_property") for mark in marks)
         return self._returned(method, None, depth) if method is not None and is_property else NOTHING
 
     def _assigned_to(self, attribute: Node) -> list[Node]:
@@ -349,7 +363,8 @@ class Values:
         home = next(attribute.ancestors("class_definition"), None)
         if home is None or attribute["object"].text != "self":
             return []
-        return [one for one in self._attributes.get((home.start, attribute["attribute"].text), ()) if one.type != "none"]
+        values = self._attributes.get((home.start, attribute["attribute"].text), ())
+        return [one for one in values if one.type != "none"]
 
     @cached_property
     def _attributes(self) -> dict[tuple[int, str], list[Node]]:
@@ -383,11 +398,8 @@ class Values:
 
     def _returned(self, function: Node, index: int | None, depth: int) -> Abstract:
         """What a function returns, or one element of the tuple that it returns."""
-        parent = function.parent
-        if parent is not None and parent.type == "decorated_definition":
-            marks = [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
-            if not all(map(_DECORATORS_THAT_KEEP.fullmatch, marks)):
-                return NOTHING
+        if not all(map(_DECORATORS_THAT_KEEP.fullmatch, _decorators(function))):
+            return NOTHING
         if any(True for _ in function["body"].walk("yield")):
             return NOTHING
         returns = [one for one in function["body"].walk("return_statement") if self.scopes.function(one) == function]
@@ -411,26 +423,37 @@ class Values:
 
     def _read(self, call: Node, default: str) -> Abstract:
         """What a reader of another package returns."""
-        dtype, mode = call.argument(None, "dtype"), call.argument(1) if default == "uint8" else None
-        return Abstract("array", self.dtype(dtype) if dtype is not None else "" if mode is not None else default, "host")
+        asked = call.argument(None, "dtype")
+        if asked is not None:
+            return Abstract("array", self.dtype(asked), "host")
+        flags = call.argument(1, "flags") if default == "uint8" else None  # of cv2.imread
+        return Abstract("array", default if flags is None else "", "host")
 
     def _passed(self, parameter: Node, depth: int) -> Abstract:
         """What the file passes for a parameter, where all of its calls agree; where such a tensor is stays open."""
-        function = next((one for one in parameter.ancestors("function_definition", "lambda")), None)
-        if function is None or function.type == "lambda":
-            return NOTHING
-        names = [(one if one.type == "identifier" else one.get("name") or one).text.partition(":")[0] for one in
-                 function["parameters"].children]  # fmt: skip
-        if parameter.text not in names:
-            return NOTHING
-        bound = names[0] in ("self", "cls")
-        callers = self._callers(function)
-        if not 0 < len(callers) <= _MOST_CALLS:
-            return NOTHING
-        given = [call.argument(names.index(parameter.text) - bound, parameter.text) for call in callers]
+        given = self._arguments_for(parameter)
         known = [self.of(one, depth - 1) for one in given if one is not None]
         joined = join(known) if len(known) == len(given) else NOTHING
         return msgspec.structs.replace(joined, place="") if joined.kind in ("tensor", "array") else NOTHING
+
+    def _defaults(self, parameter: Node, binding: Binding) -> list[Node]:
+        """What the file passes for a parameter, and its default where a call leaves it out, or none is in the file."""
+        given = self._arguments_for(parameter)
+        passed = [one for one in given if one is not None and one.text != parameter.text]
+        leaves_out = not given or None in given
+        return [*passed, binding.value] if binding.value is not None and leaves_out else passed
+
+    def _arguments_for(self, parameter: Node) -> list[Node | None]:
+        """What each call in the file of the function around a parameter gives for it."""
+        function = next(parameter.ancestors("function_definition", "lambda"), None)
+        if function is None or function.type == "lambda":
+            return []
+        names = [_parameter_name(one) for one in function["parameters"].children]
+        if parameter.text not in names:
+            return []
+        position = names.index(parameter.text) - (names[0] in ("self", "cls"))
+        callers = self._callers(function) if position >= 0 else []
+        return [call.argument(position, parameter.text) for call in callers] if len(callers) <= _MOST_CALLS else []
 
     def _callers(self, function: Node) -> list[Node]:
         if function["name"].text != "__init__":
@@ -476,7 +499,7 @@ class Values:
         return NOTHING if binding.value.get("superclasses") is not None else Abstract("object")
 
     def _numpy(self, node: Node, name: str, depth: int) -> Abstract:
-        if name == "random.default_rng" or name == "random.RandomState":
+        if name in ("random.default_rng", "random.RandomState"):
             return Abstract("generator")
         explicit = node.argument(None, "dtype")
         position = _DTYPE_POSITIONS.get(name)
@@ -487,21 +510,20 @@ class Values:
         if name in ("float64", "double", "float32", "float16", "complex128", "complex64"):
             return Abstract("number", DTYPES.get(name, name))
         if name in arrays.JOINING:
-            return Abstract("array", self._joined(node, depth), "host") if node.arguments else Abstract("array", "", "host")
+            return Abstract("array", self._joined(node, depth) if node.arguments else "", "host")
         given = [self.of(one, depth - 1) for one in node.arguments]
         if name == "full":
             return Abstract("array", _NUMPY_NUMBERS.get(given[1].dtype, "") if len(given) > 1 else "", "host")
         if name == "arange":
-            kinds = {one.dtype for one in given if one.kind == "number"} if given else set()
-            known = len(kinds) == 1 or "float" in kinds
-            return Abstract("array", "float64" if "float" in kinds else "int64" if known and "int" in kinds else "", "host")
+            kinds = {one.dtype for one in given}
+            return Abstract("array", "float64" if "float" in kinds else "int64" if kinds == {"int"} else "", "host")
         if name == "where":
             given = given[1:]
         of_arrays = [one.dtype for one in given if one.kind == "array"]
         if not of_arrays and given and all(one.kind == "number" for one in given):
             dtype = arrays.of_function(name, [_NUMPY_NUMBERS.get(one.dtype, one.dtype) for one in given])
-            return Abstract("number" if not name.startswith("random.") and name not in arrays.FLOAT64_MAKERS else "array",
-                            dtype, "host")  # fmt: skip
+            makes_array = name.startswith("random.") or name in arrays.FLOAT64_MAKERS
+            return Abstract("array" if makes_array else "number", dtype, "host")
         return Abstract("array", arrays.of_function(name, of_arrays), "host")
 
     def _joined(self, node: Node, depth: int) -> str:
@@ -646,6 +668,25 @@ def _takes_dtype(creator: str, first: Abstract) -> bool:
     if first.kind in ("array", "tensor"):
         return True
     return creator in ("tensor", "as_tensor", "asarray") and first.kind == "number" and first.dtype == "float64"
+
+
+def _is_taken_over(dtype: Node) -> bool:
+    """Whether a dtype is that of another value, and said there: `x.dtype`."""
+    return dtype.type == "attribute" and dtype["attribute"].text == "dtype"
+
+
+def _parameter_name(parameter: Node) -> str:
+    """The name of a parameter in a signature, with or without annotation and default."""
+    named = parameter if parameter.type == "identifier" else parameter.get("name")
+    return named.text if named is not None else next((one.text for one in parameter.children), "")
+
+
+def _decorators(definition: Node) -> list[str]:
+    """The decorators of a function, as they are written."""
+    parent = definition.parent
+    if parent is None or parent.type != "decorated_definition":
+        return []
+    return [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
 
 
 def _is_placeholder(binding: Binding) -> bool:
