@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
 
-_DEPTH = 12
+_DEPTH = 48
+"""how far a value is followed: deep enough that what is cut off there, and remembered, does not matter"""
 
 
 class Abstract(msgspec.Struct, frozen=True):
@@ -116,10 +117,10 @@ class Values:
     def of(self, node: Node, depth: int = _DEPTH) -> Abstract:
         """What is known of an expression."""
         key = node.start, node.end
-        if key not in self._known:
+        if key not in self._known and depth:
             self._known[key] = NOTHING  # a value that depends on itself is not known
-            self._known[key] = self._infer(node, depth) if depth else NOTHING
-        return self._known[key]
+            self._known[key] = self._infer(node, depth)
+        return self._known.get(key, NOTHING)
 
     def dtype(self, node: Node | None) -> str:
         """The dtype that an expression such as `torch.float64`, `np.double` or "float32" names, or ""."""
