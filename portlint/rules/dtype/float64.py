@@ -4,7 +4,7 @@ MPS refuses float64 when a tensor is created or moved, Trainium has no such type
 TPU emulates it. Much float64 is nobody's wish: it is NumPy's default, and arrives with `torch.from_numpy`.
 
 ## Exceptions
-Values that stay on the host are silent, and so is code behind a test of the device, or whose failure is caught. A buffer or parameter in float64 is
+Values that stay on the host or come from a state dict are silent, and so is code behind a test of the device, or whose failure is caught. A buffer or parameter in float64 is
 reported where the module makes it: it goes to the device with the module.
 
 ## References
@@ -85,6 +85,8 @@ def converted(call: Node) -> Hits:
     value = call["function"]["object"]
     if not call.role("on-device") or not _is_of_torch(call) or value.role("traced") or value.role("object"):
         return
+    if value.role("stored") and len(call.arguments) < 2 and call.argument(None, "device") is None:
+        return
     dtype = call.argument(None, "dtype")
     asked = [one for one in (*call.arguments[:2], *([dtype] if dtype is not None else [])) if one.dtypes]
     if asked:
@@ -130,7 +132,7 @@ def _asked(call: Node, dtype: Node) -> Hits:
 
 
 def _may_be_on_device(value: Node) -> bool:
-    return not (value.role("on-host") or value.role("traced") or value.role("object"))
+    return not any(value.role(role) for role in ("on-host", "traced", "object", "stored"))
 
 
 def _is_of_torch(call: Node) -> bool:

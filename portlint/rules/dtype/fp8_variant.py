@@ -12,7 +12,7 @@ given the other format assert, and without assertions write the device's own bit
 ## Exceptions
 Naming a format to compare, to look up, to tag a configuration, or to hold bytes (`torch.empty`, `view`) is silent; what
 counts is a conversion to it, its range taken for a scale, or a choice by the name of the AMD architecture. A default is a choice of the
-caller's where the file names the other variant too, and the limits of a format may be kept as constants.
+caller's where the file names the other variant too, and the limits of a format may be kept as constants. Tensors on the CPU or from a state dict are silent.
 In C++ only conversions in device code are reported. Names that the tree gives a meaning of its own are silent, as is
 code behind a test of HIP's macros. `c10::Float8_e4m3fn` is converted in software on every device.
 
@@ -131,6 +131,10 @@ def _computes(dtype: Node) -> bool:
         return False
     function = parent.parent["function"]
     called = function["attribute"].text if function.type == "attribute" else function.text
+    if called == "to" and function.type == "attribute":
+        value = function["object"]
+        if value.role("on-host") or value.role("stored"):
+            return False
     # a constant of the module describes a format; what is computed with it is seen where that happens
     return called in COMPUTING and not (called == "finfo" and dtype.function is None)
 

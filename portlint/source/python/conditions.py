@@ -162,8 +162,8 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return UNANSWERABLE if prefixes is None else Op("or", tests)
     if name in ("any", "all"):
         given = node["arguments"]
-        tests = _each(scopes, arguments[0] if len(arguments) == 1 else given, depth)
-        return Op("or" if name == "any" else "and", tuple(tests)) if tests else UNANSWERABLE
+        each = _each(scopes, arguments[0] if len(arguments) == 1 else given, depth)
+        return Op("or" if name == "any" else "and", tuple(each)) if each else UNANSWERABLE
     if _last(function) == "test_device_matches" and len(arguments) == 1:
         return _one_of_platforms(scopes, arguments[0])
     if _last(function) in _CAPABILITY_TESTS and len(arguments) == 1:
