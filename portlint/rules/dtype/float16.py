@@ -5,7 +5,7 @@ and the narrow range of the type remains, with its loss scaling.
 
 ## Exceptions
 Only choices for a whole model or run are looked at: mixed precision of a trainer, autocast, and the type that weights are
-loaded in. Code behind a test of the device, and types that the user chooses, are silent.
+loaded in. Tests, code behind a test of the device, and types that the user chooses are silent.
 
 ## References
 https://docs.pytorch.org/xla/master/perf/amp.html
@@ -40,7 +40,7 @@ FLOAT16 = {"fp16": True, "mixed_precision": "fp16", "precision": "16-mixed"}
 )
 def of_a_run(option: Node, value: Node) -> Hits:
     call = next(option.ancestors("call"), None)
-    if call is None or not OPTIONS.search(call["function"].text):
+    if call is None or not OPTIONS.search(call["function"].text) or _is_in_a_test(call):
         return
     for choice in value.choices:
         if choice.constant == FLOAT16[option["name"].text]:
@@ -63,6 +63,12 @@ def loaded(call: Node) -> Hits:
 
 def _asked(call: Node, dtype: Node) -> Hits:
     """The places where a dtype is float16, each under its own conditions."""
+    if _is_in_a_test(call):
+        return
     for named, place in dtype.dtypes:
         if named == "float16":
             yield Hit(dtype, guards=(*call.guards, *place.guards, STATED))
+
+
+def _is_in_a_test(call: Node) -> bool:
+    return any(one["name"].text.startswith("test") for one in call.ancestors("function_definition"))
