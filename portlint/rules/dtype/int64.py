@@ -5,8 +5,8 @@ word; Neuron's compiler refuses such constants. Masks that are filled with the l
 it shows.
 
 ## Exceptions
-Only values that are written in the code and need more than 32 bits are reported: most int64 tensors hold small numbers. Tensors
-on the host or of another type, and code behind a test of the device, are silent.
+Only values that are written in the code and need more than 32 bits are reported: most int64 tensors hold small numbers. Random
+seeds (`torch.randint`), tensors on the host or of another type, and code behind a test of the device, are silent.
 
 ## References
 https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Best_Practices_for_Model_Training_on_Gaudi.html
@@ -34,7 +34,6 @@ VALUES = {
     "torch.full_like": (1, "fill_value"),
     "torch.tensor": (0, "data"),
     "torch.as_tensor": (0, "data"),
-    "torch.randint": (1, "high"),
 }
 """where functions take the value that the tensor holds"""
 
