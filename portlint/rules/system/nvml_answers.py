@@ -16,6 +16,8 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlInitializationAndCleanup.html
 
 from __future__ import annotations
 
+import re
+
 from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
@@ -28,6 +30,7 @@ rule = Rule(
 )
 
 
+IMPORT = re.compile(r"(import|from)\s+pynvml\b")
 LINKS = ("DeviceGetP2PStatus", "DeviceGetNvLinkState", "DeviceGetNvLinkCapability", "DeviceGetNvLinkRemotePciInfo")
 
 
@@ -51,6 +54,6 @@ def _is_required(call: Node) -> bool:
     """Whether the file imports NVML's package as it is loaded, and nothing guards that."""
     statements = call.source.root.walk("import_statement", "import_from_statement")
     return any(
-        "pynvml" in one.text and one.role("import-time") and not one.guards and not one.role("guarded-import")
+        IMPORT.match(one.text) and one.role("import-time") and not one.guards and not one.role("guarded-import")
         for one in statements
     )
