@@ -4,7 +4,8 @@ Fourier transforms, `torch.view_as_complex` (rotary embeddings) and `torch.polar
 refuses them.
 
 ## Exceptions
-Complex values on the host are silent; complex128 is a matter of its own.
+Complex values on the host are silent, and so is what is done for values that were found to be complex; complex128 is a matter of
+its own.
 
 ## References
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/compiler/error-codes/EVRF004.html
@@ -48,7 +49,9 @@ def converted(call: Node) -> Hits:
 
 @rule.calls(*(f"torch.fft.{name}" for name in TRANSFORMS.split()), *(f"torch.{name}" for name in CREATORS))
 def complex_result(call: Node) -> Hits:
-    if call.arguments and call.arguments[0].role("on-device") and not call.role("complex128"):
+    if not call.arguments or call.role("complex128") or any("complex" in guard.text for guard in call.guards):
+        return
+    if call.arguments[0].role("on-device"):
         yield Hit(call)
 
 
