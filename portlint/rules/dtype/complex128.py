@@ -7,7 +7,7 @@ emulation of float64 ends where numbers are complex. Rotary embeddings get there
 Complex values on the host, and code behind a test of the device or whose failure is caught, are silent.
 
 ## References
-https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/mps/EmptyTensor.cpp
+https://github.com/pytorch/pytorch/blob/026a4bff/aten/src/ATen/mps/EmptyTensor.cpp
 """
 
 from __future__ import annotations
