@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from portlint.condition import UNKNOWN, is_live
+from portlint.condition import UNKNOWN, Environment, evaluate, is_live
 from portlint.source import Source
 from portlint.source.node import Node
 from portlint.target import load
@@ -360,3 +360,22 @@ def test_a_long_chain_of_functions_is_not_followed_forever() -> None:
 )
 def test_names(code: str, name: str) -> None:
     assert list(source(code).root.walk("call"))[0 if code == "f()()" else -1].name == name
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("any(one in arch for one in ('gfx94', 'gfx90a'))", True),
+        ("any(one in arch for one in ('gfx95', 'gfx12'))", False),
+        ("any(arch.startswith(one) for one in ['gfx94'])", True),
+        ("any([one == arch for one in ('gfx942',)])", True),
+        ("all(one in arch for one in ('gfx', '94'))", True),
+        ("any(one in arch for one in others)", UNKNOWN),
+        ("any(f(one, arch) for one in ('gfx94', 'gfx90a'))", UNKNOWN),
+        ("any(one in arch for one in ('gfx94',) if one)", UNKNOWN),
+    ],
+)
+def test_one_of_several_words(test: str, expected: object) -> None:
+    code = f"import torch\narch = torch.cuda.get_device_properties(0).gcnArchName\nif {test}: pass\n"
+    statement = next(Source("a.py", code.encode(), "python").root.walk("if_statement"))
+    assert evaluate(statement["condition"].holds.condition, Environment({"gcn_arch": "gfx942"})) is expected

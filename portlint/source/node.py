@@ -153,6 +153,11 @@ class Node:
         return self.source.analysis.choices(self)
 
     @property
+    def dtypes(self) -> list[tuple[str, Node]]:
+        """Of a dtype: those that it may name, each with the expression that decides for it."""
+        return self.source.analysis.dtypes(self)
+
+    @property
     def variants(self) -> list[str]:
         """Of a string: the texts that it may be, its interpolations replaced by what they loop over."""
         return self.source.analysis.variants(self)

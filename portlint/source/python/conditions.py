@@ -47,7 +47,7 @@ _ATTRIBUTES: dict[str, Expression] = {
     "minor": Op("item", (Name("device.capability"), Literal(1))),
     "warp_size": Name("warp_size"),
 }
-_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
+_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str|obj))?$")
 _DEVICE_GETTER = re.compile(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
@@ -161,7 +161,9 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         tests = tuple(Op("startswith", (subject, Literal(option))) for option in options)
         return UNANSWERABLE if prefixes is None else Op("or", tests)
     if name in ("any", "all"):
-        return UNANSWERABLE
+        given = node["arguments"]
+        each = _each(scopes, arguments[0] if len(arguments) == 1 else given, depth)
+        return Op("or" if name == "any" else "and", tuple(each)) if each else UNANSWERABLE
     if _last(function) == "test_device_matches" and len(arguments) == 1:
         return _one_of_platforms(scopes, arguments[0])
     if _last(function) in _CAPABILITY_TESTS and len(arguments) == 1:
@@ -175,6 +177,28 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
     if name:
         return Name(name)
     return Name(function.text) if _is_dotted(function) else UNANSWERABLE
+
+
+def _each(scopes: Scopes, generator: Node, depth: int) -> list[Expression]:
+    """The tests that `word in name for word in ("gfx94", "gfx95")` makes of one subject; none for other generators."""
+    if generator.type not in ("generator_expression", "list_comprehension") or len(generator.children) != 2:
+        return []
+    body, clause = generator.children
+    words = constant(scopes, clause["right"]) if clause.type == "for_in_clause" else None
+    if not isinstance(words, tuple):
+        return []
+    if body.type == "comparison_operator" and len(body.children) == 2:
+        word, subject = body.children
+        operator = next((raw.type for raw in body.raw.children if raw.type in ("in", "==")), "")
+    elif body.type == "call" and _last(body["function"]) == "startswith" and len(body.arguments) == 1:
+        operator, word, subject = "startswith", body.arguments[0], body["function"]["object"]
+    else:
+        return []
+    if not operator or word.text != clause["left"].text:
+        return []
+    asked = condition(scopes, subject, depth - 1)
+    swapped = operator == "startswith"
+    return [Op(operator, (asked, Literal(one)) if swapped else (Literal(one), asked)) for one in words]
 
 
 def _last(reference: Node) -> str:

@@ -1,7 +1,8 @@
 """Roles of Python nodes: what a value is, and in what kind of code a node stands.
 
 Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host),
-"scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
+"scalar" (a Python number or text), "object" (of a class of this file), "stored" (taken from a state dict or a
+checkpoint), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
 only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
@@ -25,6 +26,7 @@ from portlint.condition import names
 from portlint.source import nearby
 from portlint.source.platforms import asks_for_architecture, is_every_hip
 from portlint.source.python import users
+from portlint.source.python.choices import comprehended
 from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
@@ -60,6 +62,7 @@ _OF_CALLS = frozenset(
 )
 """what is raised without the device: by torch.cuda RuntimeError or AssertionError, by NVML its own, else by None"""
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
+_STORE = re.compile(r"state_?dict|checkpoint|ckpt", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
 
 
@@ -93,6 +96,8 @@ class Roles:
                 return self.values.of(node).kind in ("number", "text", "list")
             case "object":
                 return self.values.of(node).kind == "object"
+            case "stored":
+                return self._is_stored(node)
             case "on-host":
                 return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
             case "on-device":
@@ -131,6 +136,21 @@ class Roles:
                 guards = node.guards
                 return is_every_hip(guards[-1:]) and not asks_for_architecture(guards)
         raise ValueError(f"no such role in Python: {role}")
+
+    def _is_stored(self, node: Node, depth: int = 6) -> bool:
+        """Whether a value comes out of a state dict or a checkpoint, which stands on the host more often than not."""
+        while node.type in ("call", "attribute", "subscript"):
+            if node.type == "attribute" and _STORE.search(node["attribute"].text):
+                return True
+            inner = node.get("function") or node.get("object") or node.get("value")
+            if inner is None:
+                return False
+            node = inner
+        if node.type != "identifier" or not depth:
+            return False
+        binding = comprehended(node) or self.scopes.binding(node.text, node)
+        value = binding.value if binding is not None and binding.kind in ("assign", "item", "loop") else None
+        return _STORE.search(node.text) is not None or (value is not None and self._is_stored(value, depth - 1))
 
     def _is_loaded(self, operand: Node, depth: int = 4) -> bool:
         """Whether a value of a Triton kernel is what `tl.load` gave, transposed or in the type of the dot at most."""

@@ -1,32 +1,40 @@
 """What is known of a Python value without running it: is it a tensor or a host array, of which dtype, and where.
 
-A small abstract interpreter over single assignments. It says nothing rather than guess: every field may be unknown.
+A small abstract interpreter over assignments: through names, attributes of `self`, items of lists and dictionaries, and
+what functions of the same file return and are called with. It says nothing rather than guess: every field may be
+unknown, and where branches meet, only what they agree on is kept.
 """
 
 from __future__ import annotations
 
 import re
-from functools import reduce
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.source.python import arrays
 from portlint.source.python.constants import constant
+from portlint.source.python.queries import assigned_attributes, assigned_items, calls_of
 
 if TYPE_CHECKING:
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
 
-_DEPTH = 12
+_DEPTH = 48
+"""how far a value is followed: deep enough that what is cut off there, and remembered, does not matter"""
 
 
 class Abstract(msgspec.Struct, frozen=True):
     """A value as far as it is known."""
 
     kind: str = ""
-    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | other | "" for unknown"""
+    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | image (PIL) |
+    generator (of NumPy's random numbers) | other | "" for unknown"""
     dtype: str = ""
-    """float64, float32, bfloat16, int64, ... or "" """
+    """float64, float32, bfloat16, int64, ... or ""; of Python's own numbers int, float or complex"""
     place: str = ""
     """host | device | "" for unknown: of tensors and traced arrays"""
 
@@ -47,16 +55,9 @@ DTYPES = {
 """other names of dtypes, as torch and NumPy attributes"""
 
 _DTYPE = re.compile(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
-_INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 _CONVERSIONS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
                 "int": "int32", "cdouble": "complex128", "cfloat": "complex64", "bool": "bool"}  # fmt: skip
 
-_NUMPY_FLOAT64 = frozenset(
-    "zeros ones empty linspace logspace geomspace eye identity hanning hamming blackman bartlett kaiser".split()
-)
-_NUMPY_RANDOM = frozenset(
-    "rand randn random random_sample normal uniform standard_normal beta gamma exponential poisson".split()
-)
 _TORCH_CREATORS = frozenset(
     "zeros ones empty full rand randn arange linspace logspace eye tensor as_tensor scalar_tensor randperm randint"
     " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar tril_indices triu_indices"
@@ -72,7 +73,37 @@ _TESTS = frozenset(
 """operations whose result is bool"""
 _COUNTS = frozenset("sum cumsum prod cumprod".split())
 """operations that make int64 of booleans"""
-_HOST_METHODS = frozenset(("numpy", "tolist", "item"))
+_LEGACY = {"DoubleTensor": "float64", "FloatTensor": "float32", "Tensor": "float32", "HalfTensor": "float16",
+           "BFloat16Tensor": "bfloat16", "LongTensor": "int64", "IntTensor": "int32"}  # fmt: skip
+"""constructors of a fixed dtype, and names of it for `type`; the default dtype is taken to be float32"""
+_WIDENED = {"float64": "complex128", "float32": "complex64", "complex128": "complex128", "complex64": "complex64"}
+_TO_COMPLEX = frozenset(("view_as_complex", "polar", "complex", "stft", *(f"fft.{name}" for name in (
+    "fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "fftshift", "ifftshift"))))  # fmt: skip
+_NARROWED = {"complex128": "float64", "complex64": "float32"}
+_TO_REAL = frozenset("view_as_real real imag abs angle istft fft.irfft fft.irfft2 fft.irfftn".split())
+_ELSEWHERE = {"soundfile.read": "float64", "librosa.load": "float32", "cv2.imread": "uint8"}
+"""readers of other packages that return an array, alone or first in a tuple, and its dtype if none is asked for"""
+_KEEP_DTYPE = frozenset(("cv2.cvtColor", "cv2.resize", "cv2.flip", "cv2.GaussianBlur"))
+_WHOLE = ("randint", "randrange", "choice", "floor", "ceil", "comb", "factorial", "gcd", "prod", "sample", "isqrt")
+"""ends of functions of `math` and `random` that do not return a float"""
+_NUMPY_NUMBERS = {"float": "float64", "int": "int64", "complex": "complex128", "float64": "float64"}
+"""what NumPy makes of numbers"""
+_DTYPE_POSITIONS = {**dict.fromkeys("zeros ones empty array asarray zeros_like ones_like".split(), 1), "full": 2}
+"""where NumPy's functions take a dtype that is not given by name"""
+_MOST_CALLS = 16
+"""calls of one function that are looked at; one that is called more often is given anything"""
+_MOST_ELEMENTS = 16
+"""elements of a list that are looked at"""
+_NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "int"}
+_IMAGE_METHODS = frozenset("convert resize crop rotate transpose copy".split())
+_EIGHT_BITS = frozenset(("L", "RGB", "RGBA"))
+"""modes of PIL's images whose pixels are bytes"""
+_DECORATORS_THAT_KEEP = re.compile(
+    r"(staticmethod|classmethod|property|(functools\.)?(cache|lru_cache|cached_property)|torch\.(no_grad|inference_mode))"
+    r"(\(.*\))?"
+)
+"""decorators after which a function returns what its body says"""
+_HOST_METHODS = frozenset(("numpy", "item"))
 _TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
 _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
 _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
@@ -89,10 +120,10 @@ class Values:
     def of(self, node: Node, depth: int = _DEPTH) -> Abstract:
         """What is known of an expression."""
         key = node.start, node.end
-        if key not in self._known:
+        if key not in self._known and depth:
             self._known[key] = NOTHING  # a value that depends on itself is not known
-            self._known[key] = self._infer(node, depth) if depth else NOTHING
-        return self._known[key]
+            self._known[key] = self._infer(node, depth)
+        return self._known.get(key, NOTHING)
 
     def dtype(self, node: Node | None) -> str:
         """The dtype that an expression such as `torch.float64`, `np.double` or "float32" names, or ""."""
@@ -104,11 +135,13 @@ class Values:
         name = self.scopes.qualified(node)
         if name == "float":
             return "float64"
+        if isinstance(value, str) and value.startswith("torch.") and (last := value.rpartition(".")[2]) in _LEGACY:
+            return _LEGACY[last]
         module, _, last = name.rpartition(".")
         if module.partition(".")[0] in ("torch", "numpy", "jax", "triton"):
             if module == "numpy" and last == "float":
                 return "float64"
-            last = DTYPES.get(last, last)
+            last = _LEGACY.get(last) or DTYPES.get(last, last)
             return last if _DTYPE.match(last) else ""
         if node.type == "attribute" and node["attribute"].text == "dtype":
             return self.of(node["object"]).dtype
@@ -117,6 +150,26 @@ class Values:
             if binding is not None and binding.kind == "assign" and binding.value is not None:
                 return self.dtype(binding.value) if binding.value != node else ""
         return ""
+
+    def dtypes(self, node: Node, depth: int = 4) -> list[tuple[str, Node]]:
+        """The dtypes that an expression may name, each with the expression that decides for it."""
+        if node.type == "conditional_expression" and len(node.children) == 3 and depth:
+            body, _, other = node.children
+            return self.dtypes(body, depth - 1) + self.dtypes(other, depth - 1)
+        if node.type == "parenthesized_expression" and node.children and depth:
+            return self.dtypes(node.children[0], depth - 1)
+        if node.type == "identifier" and depth:
+            bindings = self.scopes.reaching(node.text, node)
+            value = bindings[0].value if len(bindings) == 1 and bindings[0].kind == "assign" else None
+            if value is not None:
+                return self.dtypes(value, depth - 1)
+            if len(bindings) == 1 and bindings[0].kind == "parameter":
+                values = self._defaults(node, bindings[0])
+                return [found for value in values for found in self.dtypes(value, depth - 1)]
+        if node.type == "attribute" and depth and (values := self._assigned_to(node)):
+            return [found for value in values for found in self.dtypes(value, depth - 1)]
+        named = "" if _is_taken_over(node) else self.dtype(node)
+        return [(named, node)] if named else []
 
     def place(self, node: Node | None) -> str:
         """Where a device expression points: host, device, or "" where it is not known."""
@@ -141,17 +194,14 @@ class Values:
                 child = node.get("argument") or next(iter(node.children), None)
                 return self.of(child, depth - 1) if child is not None else NOTHING
             case "integer" | "float" | "true" | "false":
-                return Abstract("number")
+                return Abstract("number", _of_literal(node))
             case "string" | "concatenated_string":
                 return Abstract("text")
             case "list" | "list_comprehension" | "tuple" | "dictionary" | "set":
                 return Abstract("list")
             case "binary_operator":
                 left, right = self.of(node["left"], depth - 1), self.of(node["right"], depth - 1)
-                both = promote(left, right)
-                if both.dtype not in _INTEGERS or (node["operator"].text != "/" and _stay_integers(node, left, right)):
-                    return both
-                return Abstract(both.kind, "", both.place)
+                return arithmetic(node["operator"].text, left, right)
             case "comparison_operator" if len(node.children) == 2:
                 both = promote(*(self.of(child, depth - 1) for child in node.children))
                 return (
@@ -159,10 +209,12 @@ class Values:
                 )
             case "conditional_expression" if len(node.children) == 3:
                 body, other = self.of(node.children[0], depth - 1), self.of(node.children[2], depth - 1)
-                return body if body == other else Abstract(body.kind if body.kind == other.kind else "")
+                return join([body, other])
             case "subscript":
                 value = self.of(node["value"], depth - 1)
-                return value if value.kind in ("tensor", "array", "traced") else NOTHING
+                if value.kind in ("tensor", "array", "traced"):
+                    return value
+                return join([self.of(one, depth - 1) for one in self._items(node)])
             case "attribute":
                 return self._attribute(node, depth)
             case "identifier":
@@ -173,59 +225,248 @@ class Values:
 
     def _attribute(self, node: Node, depth: int) -> Abstract:
         attribute = node["attribute"].text
-        if attribute in ("T", "mT", "data", "real", "imag", "grad"):
-            return self.of(node["object"], depth - 1)
         if node["object"].text == "self":
-            return self._own(node, depth)
+            return self._of_self(node, depth)
+        if attribute in ("real", "imag"):
+            owner = self.of(node["object"], depth - 1)
+            return msgspec.structs.replace(owner, dtype=_NARROWED.get(owner.dtype, owner.dtype))
+        if attribute in ("T", "mT", "data", "grad"):
+            return self.of(node["object"], depth - 1)
+        if self.scopes.qualified(node) in ("numpy.pi", "numpy.e", "math.pi", "math.e", "numpy.inf", "math.inf"):
+            return Abstract("number", "float")
         return Abstract("other") if attribute in ("shape", "device", "dtype", "ndim") else NOTHING
 
-    def _own(self, node: Node, depth: int) -> Abstract:
-        """An attribute of `self`: a tensor on the host if its class makes it there, and never moves it.
-
-        Parameters and buffers move with their module.
-        """
-        around = next(node.ancestors("class_definition"), None)
-        stores = [use.parent for use in self.scopes.uses(node["attribute"].text) if use.parent is not None]
-        values = [
-            self.of(store.parent["right"], depth - 1)
-            for store in stores
-            if store.text == node.text
-            and store.parent is not None
-            and store.parent.type == "assignment"
-            and store.parent["left"] == store
-            and store.parent.get("right") is not None
-            and next(store.ancestors("class_definition"), None) == around
-        ]
-        places = {value.place for value in values if value.kind == "tensor"} - {""}
-        return Abstract("tensor", "", "host") if around is not None and places == {"host"} else NOTHING
-
     def _identifier(self, node: Node, depth: int) -> Abstract:
-        binding = self.scopes.binding(node.text, node)
+        reaching = self.scopes.reaching(node.text, node)
+        binding = reaching[0] if reaching else self.scopes.binding(node.text, node)
         if binding is None:
             return NOTHING
-        if binding.annotation and (known := _annotated(binding.annotation)).kind:
-            return known
+        known = self._bound(node, binding, depth)
+        others = [self._bound(node, one, depth) for one in reaching[1:] if not _is_placeholder(one)]
+        if known.dtype and any(one.dtype != known.dtype for one in others):
+            return msgspec.structs.replace(known, dtype="")
+        return known
+
+    def _bound(self, node: Node, binding: Binding, depth: int) -> Abstract:
+        """What one binding of a name gives it."""
+        value = self._given(node, binding, depth)
+        known = _annotated(binding.annotation) if binding.annotation else NOTHING
+        if not known.kind:
+            return value
+        return msgspec.structs.replace(known, dtype=value.dtype) if value.kind == known.kind else known
+
+    def _given(self, node: Node, binding: Binding, depth: int) -> Abstract:
+        if binding.kind == "parameter":
+            return self._passed(node, depth)
         if binding.value is None:
             return NOTHING
+        if binding.kind == "augmented":  # in place: the dtype stays
+            statement = binding.value.parent
+            return self.of(statement["left"], depth - 1) if statement is not None else NOTHING
+        if binding.kind == "item":
+            return self._unpacked(binding.value, binding.index, depth)
         value = self.of(binding.value, depth - 1)
-        if binding.kind in ("assign", "augmented"):
+        if binding.kind == "assign":
             return value
-        if binding.kind == "loop":
-            return self._element(binding, value)
-        if binding.kind == "item" and value.kind in ("tensor", "array", "traced"):
-            return Abstract(value.kind, "", value.place)  # `values, indices = torch.topk(...)` differ in dtype
-        return NOTHING
+        return self._element(binding, value, depth) if binding.kind == "loop" else NOTHING
 
-    def _element(self, binding: Binding, value: Abstract) -> Abstract:
+    def _element(self, binding: Binding, value: Abstract, depth: int) -> Abstract:
         """What iterating over a value gives: a parameter annotated list[Tensor] gives tensors."""
         if value.kind in ("tensor", "array", "traced"):
             return value
         source = binding.value
+        if source is not None and source.type == "call" and self.scopes.qualified(source) == "range":
+            return Abstract("number", "int")
         if source is not None and source.type == "identifier":
             outer = self.scopes.binding(source.text, source)
             if outer is not None and _TENSOR_ANNOTATION.search(outer.annotation):
                 return Abstract("tensor")
-        return NOTHING
+        return join([self.of(one, depth - 1) for one in self._elements(source)]) if source is not None else NOTHING
+
+    # ---- through containers and the functions of the file -----------------------------------------------------------
+
+    def _elements(self, container: Node) -> list[Node]:
+        """The expressions that a list holds: written out, and appended to its name; none where that is not known."""
+        if container.type in ("list", "tuple", "set"):
+            return container.children
+        if container.type == "list_comprehension":
+            return [container["body"]]
+        binding = self.scopes.only(container.text, container) if container.type == "identifier" else None
+        if binding is None or binding.value is None or binding.kind != "assign" or binding.value == container:
+            return []
+        empty = binding.value.type == "list" and not binding.value.children
+        return self._appended(container) if empty else self._elements(binding.value)
+
+    def _appended(self, name: Node) -> list[Node]:
+        """What the file appends to a list by that name, in the same function."""
+        function = self.scopes.function(name)
+        return [
+            call.arguments[0]
+            for call in self._appends
+            if call["function"]["object"].text == name.text
+            and call.arguments
+            and self.scopes.function(call) == function
+        ]
+
+    @cached_property
+    def _appends(self) -> list[Node]:
+        calls = calls_of(self.scopes.source, ["append"])
+        return [call for call in calls if call["function"].type == "attribute"]
+
+    def _items(self, subscript: Node) -> list[Node]:
+        """The expressions that `owner[key]` may be, for a key that is known."""
+        owner, index = subscript["value"], subscript.get("subscript")
+        key = constant(self.scopes, index) if index is not None else None
+        if key is None:
+            return []
+        made = self._made(owner)
+        assigned = self._assigned_items.get((owner.text, key), ())
+        found = [one["right"] for one in assigned if self._shares(one, subscript)]
+        if made is not None and made.type == "dictionary":
+            pairs = [pair for pair in made.children if pair.type == "pair"]
+            found += [pair["value"] for pair in pairs if constant(self.scopes, pair["key"]) == key]
+        elif made is not None and made.type in ("list", "tuple") and isinstance(key, int) and key >= 0:
+            found += made.children[key:][:1]
+        return found
+
+    def _shares(self, one: Node, other: Node) -> bool:
+        """Whether two places may speak of the same variable: in one function, or of attributes in one class."""
+        if one["left"]["value"].type == "attribute":
+            return next(one.ancestors("class_definition"), None) == next(other.ancestors("class_definition"), None)
+        return self.scopes.function(one) == self.scopes.function(other)
+
+    def _made(self, owner: Node) -> Node | None:
+        """The literal that a container is made with."""
+        if owner.type == "identifier":
+            binding = self.scopes.only(owner.text, owner)
+            return binding.value if binding is not None and binding.kind == "assign" else None
+        values = self._assigned_to(owner) if owner.type == "attribute" else []
+        return values[0] if len(values) == 1 else owner
+
+    @cached_property
+    def _assigned_items(self) -> dict[tuple[str, object], list[Node]]:
+        found: dict[tuple[str, object], list[Node]] = defaultdict(list)
+        for one in assigned_items(self.scopes.source):
+            index = one["left"].get("subscript")
+            if index is not None and (key := constant(self.scopes, index)) is not None:
+                found[one["left"]["value"].text, key].append(one)
+        return found
+
+    def _of_self(self, attribute: Node, depth: int) -> Abstract:
+        """What `self.name` is, by all that its class gives it."""
+        known = join([self.of(one, depth - 1) for one in self._assigned_to(attribute)])
+        if known.kind:
+            return known
+        method = self._method_of_class(attribute)
+        marks = _decorators(method) if method is not None else []
+        is_property = any(mark.rpartition(".")[2] in ("property", "cached_property") for mark in marks)
+        return self._returned(method, None, depth) if method is not None and is_property else NOTHING
+
+    def _assigned_to(self, attribute: Node) -> list[Node]:
+        """What the class around `self.name` assigns to it, or registers as a buffer by that name."""
+        home = next(attribute.ancestors("class_definition"), None)
+        if home is None or attribute["object"].text != "self":
+            return []
+        values = self._attributes.get((home.start, attribute["attribute"].text), ())
+        return [one for one in values if one.type != "none"]
+
+    @cached_property
+    def _attributes(self) -> dict[tuple[int, str], list[Node]]:
+        """(start of a class, attribute) -> what the class assigns to it."""
+        found: dict[tuple[int, str], list[Node]] = defaultdict(list)
+        for one in assigned_attributes(self.scopes.source):
+            if (home := next(one.ancestors("class_definition"), None)) is not None:
+                found[home.start, one["left"]["attribute"].text].append(one["right"])
+        for call in calls_of(self.scopes.source, ["register_buffer"]):
+            home, given = next(call.ancestors("class_definition"), None), call.argument(1, "tensor")
+            name = call.argument(0, "name")
+            if home is not None and given is not None and name is not None:
+                found[home.start, str(name.constant)].append(given)
+        return found
+
+    def _method_of_class(self, attribute: Node) -> Node | None:
+        """The definition that `self.name` means, in the class around it."""
+        home = next(attribute.ancestors("class_definition"), None)
+        if home is None or attribute["object"].text not in ("self", "cls"):
+            return None
+        members = (one.get("definition") or one for one in home["body"].children)
+        named = (one for one in members if one.type == "function_definition")
+        return next((one for one in named if one["name"].text == attribute["attribute"].text), None)
+
+    def _local(self, function: Node) -> Node | None:
+        """The function of this file that is called."""
+        if function.type == "attribute":
+            return self._method_of_class(function)
+        binding = self.scopes.only(function.text, function) if function.type == "identifier" else None
+        return binding.value if binding is not None and binding.kind == "function" else None
+
+    def _returned(self, function: Node, index: int | None, depth: int) -> Abstract:
+        """What a function returns, or one element of the tuple that it returns."""
+        if not all(map(_DECORATORS_THAT_KEEP.fullmatch, _decorators(function))):
+            return NOTHING
+        if any(True for _ in function["body"].walk("yield")):
+            return NOTHING
+        returns = [one for one in function["body"].walk("return_statement") if self.scopes.function(one) == function]
+        values = [one.children[0] for one in returns if one.children]
+        if index is not None:
+            tuples = [one.children for one in values if one.type in ("expression_list", "tuple")]
+            values = [items[index] for items in tuples if index < len(items)] if len(tuples) == len(values) else []
+        return join([self.of(one, depth - 1) for one in values])
+
+    def _unpacked(self, value: Node, index: int, depth: int) -> Abstract:
+        """One element of a tuple that a call returns."""
+        if value.type != "call":
+            return NOTHING
+        name = self.scopes.qualified(value)
+        if name in _ELSEWHERE:
+            return self._read(value, _ELSEWHERE[name]) if index == 0 else NOTHING
+        if name == "numpy.meshgrid":
+            return self.of(value, depth - 1)
+        local = self._local(value["function"])
+        if local is not None:
+            return self._returned(local, index, depth)
+        whole = self.of(value, depth - 1)  # `values, indices = torch.topk(...)` differ in dtype
+        return Abstract(whole.kind, "", whole.place) if whole.kind in ("tensor", "array", "traced") else NOTHING
+
+    def _read(self, call: Node, default: str) -> Abstract:
+        """What a reader of another package returns."""
+        asked = call.argument(None, "dtype")
+        if asked is not None:
+            return Abstract("array", self.dtype(asked), "host")
+        flags = call.argument(1, "flags") if default == "uint8" else None  # of cv2.imread
+        return Abstract("array", default if flags is None else "", "host")
+
+    def _passed(self, parameter: Node, depth: int) -> Abstract:
+        """What the file passes for a parameter, where all of its calls agree; where such a tensor is stays open."""
+        given = self._arguments_for(parameter)
+        known = [self.of(one, depth - 1) for one in given if one is not None]
+        joined = join(known) if len(known) == len(given) else NOTHING
+        return msgspec.structs.replace(joined, place="") if joined.kind in ("tensor", "array") else NOTHING
+
+    def _defaults(self, parameter: Node, binding: Binding) -> list[Node]:
+        """What the file passes for a parameter, and its default where a call leaves it out, or none is in the file."""
+        given = self._arguments_for(parameter)
+        passed = [one for one in given if one is not None and one.text != parameter.text]
+        leaves_out = not given or None in given
+        return [*passed, binding.value] if binding.value is not None and leaves_out else passed
+
+    def _arguments_for(self, parameter: Node) -> list[Node | None]:
+        """What each call in the file of the function around a parameter gives for it."""
+        function = next(parameter.ancestors("function_definition", "lambda"), None)
+        if function is None or function.type == "lambda":
+            return []
+        names = [_parameter_name(one) for one in function["parameters"].children]
+        if parameter.text not in names:
+            return []
+        position = names.index(parameter.text) - (names[0] in ("self", "cls"))
+        callers = self._callers(function) if position >= 0 else []
+        return [call.argument(position, parameter.text) for call in callers] if len(callers) <= _MOST_CALLS else []
+
+    def _callers(self, function: Node) -> list[Node]:
+        if function["name"].text != "__init__":
+            return self.scopes.callers(function)
+        home = next(function.ancestors("class_definition"), None)
+        return self.scopes.callers(home) if home is not None else []
 
     def _call(self, node: Node, depth: int) -> Abstract:
         name = self.scopes.qualified(node)
@@ -236,10 +477,23 @@ class Values:
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.")):
             return Abstract("traced", self.dtype(node.argument(None, "dtype")), "device")
         function = node["function"]
+        if name in _ELSEWHERE:
+            return self._read(node, _ELSEWHERE[name])
+        if name in _KEEP_DTYPE and node.arguments:
+            return self.of(node.arguments[0], depth - 1)
+        if name == "PIL.Image.open":
+            return Abstract("image")
+        if name.startswith("scipy.signal.") and name.rpartition(".")[2] in ("get_window", "firwin"):
+            return Abstract("array", "float64", "host")
+        if name.startswith(("math.", "random.")) or name == "time.time":
+            return Abstract("number", "" if name.endswith(_WHOLE) else "float")
+        local = self._local(function)
+        if local is not None and (returned := self._returned(local, None, depth)).kind:
+            return returned
         if function.type == "attribute":
             return self._method(node, function["attribute"].text, self.of(function["object"], depth - 1))
         if name in ("len", "int", "float", "bool", "min", "max"):
-            return Abstract("number")
+            return Abstract("number", _NUMBERS.get(name, ""))
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
@@ -252,30 +506,68 @@ class Values:
         return NOTHING if binding.value.get("superclasses") is not None else Abstract("object")
 
     def _numpy(self, node: Node, name: str, depth: int) -> Abstract:
-        explicit = self.dtype(node.argument(None, "dtype"))
-        if explicit or node.argument(None, "dtype") is not None:
-            return Abstract("array", explicit, "host")
-        if name in _NUMPY_FLOAT64 or (name.startswith("random.") and name.removeprefix("random.") in _NUMPY_RANDOM):
-            return Abstract("array", "float64", "host")
-        if name in ("array", "asarray", "stack", "concatenate") and node.arguments:
-            first = node.arguments[0]
-            elements = first.children if first.type in ("list", "tuple") else []
-            dtype = reduce(promote, (self.of(one, depth - 1) for one in elements), self.of(first, depth - 1)).dtype
-            return Abstract("array", "float64" if self._holds_floats(first) else dtype, "host")
-        if name in ("float64", "double"):
-            return Abstract("array", "float64", "host")
-        for argument in node.arguments:
-            inner = self.of(argument, depth - 1)
-            if inner.kind == "array":
-                return Abstract("array", inner.dtype, "host")
-        return Abstract("array", "", "host")
+        if name in ("random.default_rng", "random.RandomState"):
+            return Abstract("generator")
+        explicit = node.argument(None, "dtype")
+        position = _DTYPE_POSITIONS.get(name)
+        if explicit is None and position is not None:
+            explicit = node.argument(position)
+        if explicit is not None and explicit.type != "none":
+            return Abstract("array", self.dtype(explicit), "host")
+        if name in ("float64", "double", "float32", "float16", "complex128", "complex64"):
+            return Abstract("number", DTYPES.get(name, name))
+        if name in arrays.JOINING:
+            return Abstract("array", self._joined(node, depth) if node.arguments else "", "host")
+        given = [self.of(one, depth - 1) for one in node.arguments]
+        if name == "full":
+            return Abstract("array", _NUMPY_NUMBERS.get(given[1].dtype, "") if len(given) > 1 else "", "host")
+        if name == "arange":
+            kinds = {one.dtype for one in given}
+            return Abstract("array", "float64" if "float" in kinds else "int64" if kinds == {"int"} else "", "host")
+        if name == "where":
+            given = given[1:]
+        of_arrays = [one.dtype for one in given if one.kind == "array"]
+        if not of_arrays and given and all(one.kind == "number" for one in given):
+            dtype = arrays.of_function(name, [_NUMPY_NUMBERS.get(one.dtype, one.dtype) for one in given])
+            makes_array = name.startswith("random.") or name in arrays.FLOAT64_MAKERS
+            return Abstract("array" if makes_array else "number", dtype, "host")
+        return Abstract("array", arrays.of_function(name, of_arrays), "host")
+
+    def _joined(self, node: Node, depth: int) -> str:
+        """The dtype of an array that is made of a list, or of another array."""
+        first = node.arguments[0]
+        inner = self.of(first, depth - 1)
+        if inner.kind in ("array", "tensor"):
+            return inner.dtype
+        if inner.kind == "image":
+            return inner.dtype
+        if inner.kind == "number":
+            return _NUMPY_NUMBERS.get(inner.dtype, "")
+        if self._holds_floats(first):
+            return "float64"
+        elements = [self.of(one, depth - 1) for one in self._leaves(first)]
+        if not elements or any(one.kind not in ("array", "number") for one in elements):
+            return ""
+        of_arrays = [one.dtype for one in elements if one.kind == "array"]
+        numbers = [one.dtype for one in elements if one.kind == "number"]
+        if of_arrays:
+            return arrays.arithmetic("+", of_arrays, numbers)
+        kinds = {_NUMPY_NUMBERS.get(one, "") for one in numbers}
+        return "float64" if "float64" in kinds else "int64" if kinds == {"int64"} else ""
+
+    def _leaves(self, node: Node, depth: int = 3) -> list[Node]:
+        """The elements of a list, and of the lists in it; of long ones the first."""
+        found = self._elements(node)[:_MOST_ELEMENTS]
+        if not depth or not any(one.type in ("list", "tuple") for one in found):
+            return found
+        return [leaf for one in found for leaf in (self._leaves(one, depth - 1) or [one])]
 
     def _holds_floats(self, node: Node) -> bool:
         """Whether a list certainly holds Python floats, which NumPy turns into float64."""
         if node.type == "identifier":
             binding = self.scopes.binding(node.text, node)
             return binding is not None and _FLOAT_LIST.match(binding.annotation) is not None
-        return node.type in ("list", "tuple") and any(child.type == "float" for child in node.walk("float"))
+        return False
 
     def _torch(self, node: Node, name: str, depth: int) -> Abstract:
         if name.startswith(_NO_TENSORS):
@@ -283,11 +575,15 @@ class Values:
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
         first = self.of(node.arguments[0], depth - 1) if node.arguments else NOTHING
+        if name in _LEGACY:
+            return Abstract("tensor", _LEGACY[name], "host")
+        if name in ("nn.Parameter", "nn.Buffer", "nn.parameter.Parameter"):
+            return msgspec.structs.replace(first, place="") if first.kind == "tensor" else Abstract("tensor")
         if name.startswith("nn.") and name.count(".") == 1:
-            return Abstract("tensor") if name in ("nn.Parameter", "nn.Buffer") else NOTHING
+            return NOTHING
         if name in _TORCH_CREATORS:
-            if not dtype and dtype_argument is None and first.kind in ("array", "tensor"):
-                dtype = first.dtype
+            if not dtype and dtype_argument is None and _takes_dtype(name, first):
+                dtype = _WIDENED.get(first.dtype, "") if name in _TO_COMPLEX else first.dtype
             default = first.place if name.endswith("_like") else "host"
             return Abstract("tensor", dtype, self.place(device_argument) if device_argument is not None else default)
         if name in ("load", "device", "dtype", "Generator", "is_tensor", "compile", "jit.script", "no_grad", "finfo"):
@@ -300,9 +596,18 @@ class Values:
         return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place)
 
     def _method(self, node: Node, method: str, owner: Abstract) -> Abstract:
-        if method in _HOST_METHODS:
-            return Abstract("number" if method == "item" else "array", owner.dtype, "host")
-        if owner.kind in ("number", "text", "list", "object"):
+        if method == "item":
+            return Abstract("number", "float" if owner.dtype.startswith(("float", "bfloat")) else "", "host")
+        if method == "numpy":
+            return Abstract("array", owner.dtype, "host")
+        if method == "tolist":
+            return Abstract("list")
+        if owner.kind == "image" and method in _IMAGE_METHODS:
+            mode = node.argument(0, "mode") if method == "convert" else None
+            return Abstract("image", "uint8" if mode is not None and mode.constant in _EIGHT_BITS else owner.dtype)
+        if owner.kind == "generator":
+            return self._numpy(node, f"random.{method}", 1)
+        if owner.kind in ("number", "text", "list", "object", "image"):
             return NOTHING
         if method == "astype":
             return Abstract(owner.kind or "array", self.dtype(node.argument(0, "dtype")), owner.place)
@@ -316,10 +621,16 @@ class Values:
             return self._moved(node, owner)
         if method in ("eval", "train"):
             return Abstract("object")
+        if method == "type" and node.arguments:
+            return Abstract(owner.kind or "tensor", self.dtype(node.arguments[0]), owner.place)
+        if (given := node.argument(None, "dtype")) is not None and (owner.kind or method.startswith("new_")):
+            return Abstract(owner.kind or "tensor", self.dtype(given), owner.place)
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
             return Abstract("number")
         if owner.kind not in ("tensor", "array", "traced"):
             return NOTHING
+        if owner.kind == "array":
+            return Abstract("array", _of_array_method(method, owner.dtype), "host")
         return Abstract(owner.kind, _result(method, owner.dtype), owner.place)
 
     def _moved(self, node: Node, owner: Abstract) -> Abstract:
@@ -339,18 +650,75 @@ class Values:
         return Abstract(owner.kind or "tensor", dtype, place)
 
 
-def _stay_integers(node: Node, left: Abstract, right: Abstract) -> bool:
-    """Whether both sides of an operation are integers; a number that is not written out may be a float."""
-    sides = (node["left"], left), (node["right"], right)
-    return all(operand.type == "integer" or side.dtype in (*_INTEGERS, "bool") for operand, side in sides)
-
-
 def _result(operation: str, dtype: str) -> str:
     """The dtype of an operation's result, for an input of a dtype."""
     if operation in _TESTS:
         return "bool"
+    if operation in _TO_COMPLEX:
+        return _WIDENED.get(dtype, "")
+    if operation in _TO_REAL:
+        return _NARROWED.get(dtype, dtype)
     counts = operation in _COUNTS and dtype == "bool"
     return "int64" if counts or operation in _INDICES else dtype
+
+
+def _of_array_method(method: str, dtype: str) -> str:
+    """The dtype of what a method of an array returns."""
+    known = arrays.of_function(method, [dtype])
+    return known or ("" if arrays.is_integer(dtype) else dtype)
+
+
+def _of_literal(number: Node) -> str:
+    if number.text.endswith(("j", "J")):
+        return "complex"
+    return "float" if number.type == "float" else "int"
+
+
+def _takes_dtype(creator: str, first: Abstract) -> bool:
+    """Whether a creator takes the dtype of what it is given: an array, a tensor, or a number of NumPy's."""
+    if first.kind in ("array", "tensor"):
+        return True
+    return creator in ("tensor", "as_tensor", "asarray") and first.kind == "number" and first.dtype == "float64"
+
+
+def _is_taken_over(dtype: Node) -> bool:
+    """Whether a dtype is that of another value, and said there: `x.dtype`."""
+    return dtype.type == "attribute" and dtype["attribute"].text == "dtype"
+
+
+def _parameter_name(parameter: Node) -> str:
+    """The name of a parameter in a signature, with or without annotation and default."""
+    named = parameter if parameter.type == "identifier" else parameter.get("name")
+    return named.text if named is not None else next((one.text for one in parameter.children), "")
+
+
+def _decorators(definition: Node) -> list[str]:
+    """The decorators of a function, as they are written."""
+    parent = definition.parent
+    if parent is None or parent.type != "decorated_definition":
+        return []
+    return [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
+
+
+def _is_placeholder(binding: Binding) -> bool:
+    """Whether a binding only says that there is nothing yet: `x = None`."""
+    return binding.kind == "assign" and (binding.value is None or binding.value.type == "none")
+
+
+def join(values: Sequence[Abstract]) -> Abstract:
+    """What is known of a value that is one of several."""
+    if not values:
+        return NOTHING
+    first = values[0]
+    if all(one == first for one in values):
+        return first
+    if any(one.kind != first.kind for one in values):
+        return NOTHING
+    return Abstract(
+        first.kind,
+        first.dtype if all(one.dtype == first.dtype for one in values) else "",
+        first.place if all(one.place == first.place for one in values) else "",
+    )
 
 
 def _names_dtype(node: Node) -> bool:
@@ -369,6 +737,37 @@ def _annotated(annotation: str) -> Abstract:
     if annotation in ("int", "float", "bool"):
         return Abstract("number")
     return Abstract("text") if annotation == "str" else NOTHING
+
+
+def arithmetic(operator: str, left: Abstract, right: Abstract) -> Abstract:
+    """The result of an arithmetic operator."""
+    both = promote(left, right)
+    numbers = [side.dtype for side in (left, right) if side.kind == "number"]
+    if both.kind == "array":
+        of_arrays = [side.dtype for side in (left, right) if side.kind == "array"]
+        return msgspec.structs.replace(both, dtype=arrays.arithmetic(operator, of_arrays, numbers))
+    if both.kind == "number":
+        dtype = _of_numbers(operator, numbers)
+        return Abstract("number", dtype)
+    if both.kind == "tensor":
+        if "complex" in numbers:
+            return msgspec.structs.replace(both, dtype=_WIDENED.get(both.dtype, ""))
+        known = left.kind and right.kind
+        if arrays.is_integer(both.dtype) and (operator == "/" or not known or not set(numbers) <= {"int"}):
+            return msgspec.structs.replace(both, dtype="")  # may be the default dtype
+    return both
+
+
+def _of_numbers(operator: str, numbers: Iterable[str]) -> str:
+    """The type of arithmetic between numbers; a float64 of NumPy's stays one."""
+    kinds = set(numbers)
+    if "" in kinds:
+        return ""
+    if "float64" in kinds and "complex" not in kinds:
+        return "float64"
+    if kinds <= {"int"}:
+        return "float" if operator == "/" else "int"
+    return "float" if kinds <= {"int", "float"} else ""
 
 
 def promote(left: Abstract, right: Abstract) -> Abstract:
