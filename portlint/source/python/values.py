@@ -6,7 +6,7 @@ A small abstract interpreter over single assignments. It says nothing rather tha
 from __future__ import annotations
 
 import re
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,7 +28,10 @@ class Abstract(msgspec.Struct, frozen=True):
     dtype: str = ""
     """float64, float32, bfloat16, int64, ... or "" """
     place: str = ""
-    """host | device | "" for unknown: of tensors and traced arrays"""
+    """host | device | "" for unknown: of tensors and traced arrays; of a number or list, that it was read back from
+    the device"""
+    sized: str = ""
+    """"data" where the shape depends on data on the device"""
 
 
 NOTHING = Abstract()
@@ -69,6 +72,25 @@ _TESTS = frozenset(
 _COUNTS = frozenset("sum cumsum prod cumprod".split())
 """operations that make int64 of booleans"""
 _HOST_METHODS = frozenset(("numpy", "tolist", "item"))
+_SELECTIONS = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
+"""operations that give as many elements as the data decides"""
+_KEEP_SIZE = frozenset(
+    "squeeze unsqueeze flatten view reshape contiguous clone detach t transpose permute type_as sort".split()
+) | set(_CONVERSIONS) | {"to"}
+"""operations after which a size that depends on data still does"""
+_TENSOR_MODULES = frozenset(("", "nn.functional", "linalg", "fft", "special", "nn.utils"))
+"""modules of torch whose functions give tensors"""
+_ASK = ("is_", "are_", "get_", "set_", "can_", "use_", "manual_", "enable_", "inference_")
+_NO_TENSOR = frozenset(
+    "load save device dtype Generator Size compile no_grad set_grad_enabled finfo iinfo equal allclose autocast numel"
+    " typename seed initial_seed result_type promote_types clip_grad_value_ parameters_to_vector vmap".split()
+)
+_OF_NUMBERS = frozenset("int float bool round abs min max".split())
+_OF_TENSORS = frozenset(
+    "backward detach unsqueeze masked_fill masked_fill_ contiguous permute numel new_zeros new_ones new_full new_tensor"
+    " expand_as index_select index_add_ scatter_ scatter_add_ requires_grad_ type_as view_as size long".split()
+)
+"""methods that tensors have, and arrays, lists and modules have not"""
 _TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
 _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
 _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
@@ -81,6 +103,7 @@ class Values:
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
         self._known: dict[tuple[int, int], Abstract] = {}
+        self._used_as_tensor: dict[tuple[int, str], bool] = {}
 
     def of(self, node: Node, depth: int = _DEPTH) -> Abstract:
         """What is known of an expression."""
@@ -144,7 +167,7 @@ class Values:
                 return Abstract("list")
             case "binary_operator":
                 return promote(self.of(node["left"], depth - 1), self.of(node["right"], depth - 1))
-            case "comparison_operator" if len(node.children) == 2:
+            case "comparison_operator" if len(node.children) == 2 and _compares_values(node):
                 both = promote(*(self.of(child, depth - 1) for child in node.children))
                 return (
                     Abstract(both.kind, "bool", both.place) if both.kind in ("tensor", "array", "traced") else NOTHING
@@ -153,8 +176,7 @@ class Values:
                 body, other = self.of(node.children[0], depth - 1), self.of(node.children[2], depth - 1)
                 return body if body == other else Abstract(body.kind if body.kind == other.kind else "")
             case "subscript":
-                value = self.of(node["value"], depth - 1)
-                return value if value.kind in ("tensor", "array", "traced") else NOTHING
+                return self._subscript(node, depth)
             case "attribute":
                 return self._attribute(node, depth)
             case "identifier":
@@ -163,10 +185,25 @@ class Values:
                 return self._call(node, depth)
         return NOTHING
 
+    def _subscript(self, node: Node, depth: int) -> Abstract:
+        value = self.of(node["value"], depth - 1)
+        if value.kind not in ("tensor", "array", "traced", "list"):
+            return NOTHING
+        if value.kind == "list":  # of what was read back, as `mask.sum(1).tolist()[0]` or `rows.shape[0]`
+            return Abstract("number", "", "device") if value.place == "device" else NOTHING
+        index = node["subscript"]
+        if value.kind == "tensor" and value.place != "host" and self.of(index, depth - 1).dtype == "bool":
+            return msgspec.structs.replace(value, sized="data")
+        # a slice, or one of the tensors that `torch.where(mask)` gives, has still a size of its own
+        keeps = index.type == "slice" or node["value"].type == "call"
+        return value if keeps else msgspec.structs.replace(value, sized="")
+
     def _attribute(self, node: Node, depth: int) -> Abstract:
         attribute = node["attribute"].text
         if attribute in ("T", "mT", "data", "real", "imag", "grad"):
             return self.of(node["object"], depth - 1)
+        if attribute == "shape" and self.of(node["object"], depth - 1).sized:
+            return Abstract("list", "", "device")
         return Abstract("other") if attribute in ("shape", "device", "dtype", "ndim") else NOTHING
 
     def _identifier(self, node: Node, depth: int) -> Abstract:
@@ -175,14 +212,29 @@ class Values:
             return NOTHING
         if binding.annotation and (known := _annotated(binding.annotation)).kind:
             return known
-        if binding.value is None:
-            return NOTHING
-        value = self.of(binding.value, depth - 1)
-        if binding.kind in ("assign", "augmented"):
-            return value
+        value = self.of(binding.value, depth - 1) if binding.value is not None else NOTHING
         if binding.kind == "loop":
-            return self._element(binding, value)
-        return NOTHING
+            value = self._element(binding, value)
+        elif binding.kind == "item":
+            value = msgspec.structs.replace(value, dtype="") if value.kind == "tensor" else NOTHING
+        elif binding.kind not in ("assign", "augmented"):
+            value = NOTHING
+        if value == NOTHING and binding.kind in ("assign", "item", "loop", "parameter") and self._is_used_as_tensor(node):
+            return Abstract("tensor")
+        return value
+
+    def _is_used_as_tensor(self, name: Node) -> bool:
+        """Whether the function around a name calls a method of it that only tensors have."""
+        function = self.scopes.function(name)
+        key = function.start if function is not None else -1, name.text
+        if function is None or not self._has_torch:
+            return False
+        if key not in self._used_as_tensor:
+            self._used_as_tensor[key] = any(
+                function.start < use.start < function.end and _is_tensor_method(use)
+                for use in self.scopes.uses(name.text)
+            )
+        return self._used_as_tensor[key]
 
     def _element(self, binding: Binding, value: Abstract) -> Abstract:
         """What iterating over a value gives: a parameter annotated list[Tensor] gives tensors."""
@@ -203,14 +255,28 @@ class Values:
             return self._torch(node, name.removeprefix("torch."), depth)
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.")):
             return Abstract("traced", self.dtype(node.argument(None, "dtype")), "device")
+        if name.startswith("math."):
+            return self._number(node.arguments, depth)
         function = node["function"]
         if function.type == "attribute":
             return self._method(node, function["attribute"].text, self.of(function["object"], depth - 1))
-        if name in ("len", "int", "float", "bool", "min", "max"):
-            return Abstract("number")
+        if name in _OF_NUMBERS:
+            return self._number(node.arguments, depth)
+        if name == "len":
+            sized = bool(node.arguments) and self.of(node.arguments[0], depth - 1).sized
+            return Abstract("number", "", "device" if sized else "")
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
+
+    def _number(self, arguments: list[Node], depth: int) -> Abstract:
+        """A Python number made of others, or of tensors: it is read back if one of them is on the device."""
+        given = [self.of(argument, depth - 1) for argument in arguments]
+        read = any(
+            one.place != "host" if one.kind == "tensor" else one.kind == "number" and one.place == "device"
+            for one in given
+        )
+        return Abstract("number", "", "device" if read else "")
 
     def _instance(self, function: Node) -> Abstract:
         """What calling a class of this file makes; nothing is known of subclasses of classes from elsewhere."""
@@ -246,7 +312,8 @@ class Values:
         return node.type in ("list", "tuple") and any(child.type == "float" for child in node.walk("float"))
 
     def _torch(self, node: Node, name: str, depth: int) -> Abstract:
-        if name.startswith(("cuda.", "distributed.", "utils.", "nn.Module", "version.", "backends.")):
+        module, _, last = name.rpartition(".")
+        if module not in _TENSOR_MODULES or last.startswith(_ASK) or last in _NO_TENSOR:
             return NOTHING
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
@@ -256,24 +323,25 @@ class Values:
                 dtype = first.dtype
             default = first.place if name.endswith("_like") else "host"
             return Abstract("tensor", dtype, self.place(device_argument) if device_argument is not None else default)
-        if name in ("load", "device", "dtype", "Generator", "is_tensor", "compile", "jit.script", "no_grad", "finfo"):
-            return NOTHING
         inputs = [self.of(argument, depth - 1) for argument in node.arguments]
         tensors = [one for one in inputs if one.kind == "tensor"]
         merged = tensors[0] if tensors else Abstract("tensor")
         for one in tensors[1:]:
             merged = promote(merged, one)
-        return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place)
+        sized = name in _SELECTIONS or (name == "where" and len(node.arguments) == 1)
+        sized = sized and merged.place != "host"
+        return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place, "data" if sized else "")
 
     def _method(self, node: Node, method: str, owner: Abstract) -> Abstract:
         if method in _HOST_METHODS:
-            return Abstract("number" if method == "item" else "array", owner.dtype, "host")
+            read = owner.kind == "tensor" and owner.place != "host" and method != "numpy"
+            return Abstract("number" if method == "item" else "array", owner.dtype, "device" if read else "host")
         if owner.kind in ("number", "text", "list", "object"):
             return NOTHING
         if method == "astype":
             return Abstract(owner.kind or "array", self.dtype(node.argument(0, "dtype")), owner.place)
         if method in _CONVERSIONS and not node.arguments:
-            return Abstract(owner.kind or "tensor", _CONVERSIONS[method], owner.place)
+            return Abstract(owner.kind or "tensor", _CONVERSIONS[method], owner.place, owner.sized)
         if method == "cpu":
             return Abstract("tensor", owner.dtype, "host")
         if method in ("cuda", "xpu", "npu"):
@@ -281,10 +349,23 @@ class Values:
         if method == "to":
             return self._moved(node, owner)
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
-            return Abstract("number")
+            return Abstract("number", "", "device" if owner.sized else "")
+        if not owner.kind and self._is_tensor_call(node, method):
+            return Abstract("tensor", _result(method, ""))
         if owner.kind not in ("tensor", "array", "traced"):
             return NOTHING
-        return Abstract(owner.kind, _result(method, owner.dtype), owner.place)
+        selects = method in _SELECTIONS and owner.kind == "tensor" and owner.place != "host"
+        sized = "data" if selects else owner.sized if method in _KEEP_SIZE else ""
+        return Abstract(owner.kind, _result(method, owner.dtype), owner.place, sized)
+
+    def _is_tensor_call(self, call: Node, method: str) -> bool:
+        """Whether a method of something unknown is one of tensors, by its name or by an argument `dim` or `keepdim`."""
+        named = call.argument(None, "dim") is not None or call.argument(None, "keepdim") is not None
+        return (named or method in _OF_TENSORS) and self._has_torch
+
+    @cached_property
+    def _has_torch(self) -> bool:
+        return any(module.partition(".")[0] == "torch" for module in self.scopes.imports.values())
 
     def _moved(self, node: Node, owner: Abstract) -> Abstract:
         """`x.to(...)`: a dtype, a device, another tensor, or both."""
@@ -300,7 +381,23 @@ class Values:
                 place = self.place(argument)
             else:
                 dtype = ""
-        return Abstract(owner.kind or "tensor", dtype, place)
+        return Abstract(owner.kind or "tensor", dtype, place, owner.sized)
+
+
+def _compares_values(comparison: Node) -> bool:
+    """Whether values are compared, and not identities (`is`) or membership (`in`)."""
+    operators = comparison.raw.children_by_field_name("operators")
+    return not any(one.type in ("is", "is not", "in", "not in") for one in operators)
+
+
+def _is_tensor_method(use: Node) -> bool:
+    """Whether a name is used as `x` in `x.unsqueeze(...)`."""
+    attribute = use.parent
+    if attribute is None or attribute.type != "attribute" or attribute["object"] != use:
+        return False
+    call = attribute.parent
+    is_called = call is not None and call.type == "call" and call["function"] == attribute
+    return is_called and attribute["attribute"].text in _OF_TENSORS
 
 
 def _result(operation: str, dtype: str) -> str:
@@ -343,4 +440,7 @@ def promote(left: Abstract, right: Abstract) -> Abstract:
         dtype = "float64" if "float64" in dtypes else next(iter(dtypes)) if len(dtypes) == 1 else ""
         places = {side.place for side in sides} - {""}
         return Abstract(kind, dtype, next(iter(places)) if len(places) == 1 else "")
-    return Abstract("number") if left.kind == right.kind == "number" else NOTHING
+    if left.kind == right.kind == "number":
+        return Abstract("number", "", "device" if "device" in (left.place, right.place) else "")
+    read = next((side for side in (left, right) if side.kind == "number" and side.place == "device"), NOTHING)
+    return read if NOTHING in (left, right) else NOTHING
