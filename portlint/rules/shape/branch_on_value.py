@@ -44,10 +44,12 @@ def branch(test: Node) -> Hits:
             if _is_read(value):
                 every = value.role("step-loop") and not value.role("occasional")
                 yield Hit(value, assumes=IN_EVERY_STEP if every else ANYWHERE)
+                return
     elif test.source.imports("jax") and test.role("jax-jitted"):
         for value in _deciding(test):
             if value.role("traced") and value.role("bool"):
                 yield Hit(value, assumes=TRACED, language="jax")
+                return
 
 
 def _deciding(test: Node) -> Iterator[Node]:

@@ -6,8 +6,8 @@ depends on data on the device), "scalar" (a Python number or text), "object" (of
 name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
-step), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, tests, and of scripts that
-prepare data or convert checkpoints: their tensors are on the CPU), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
+step), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
+of scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
 looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
@@ -271,7 +271,7 @@ class Roles:
         for parent in node.ancestors("function_definition", "class_definition"):
             if parent.type == "function_definition":
                 name = parent["name"].text
-                if _HOST_FUNCTION.match(name) or name in self._collators():
+                if _HOST_FUNCTION.match(name) or name in self._run_on_host():
                     return True
                 continue
             bases = parent.get("superclasses")
@@ -280,14 +280,16 @@ class Roles:
                 return True
         return False
 
-    def _collators(self) -> frozenset[str]:
-        """The functions that the file hands to data loaders as `collate_fn`."""
-        if self._collating is None:
-            given = (call.argument(None, "collate_fn") for call in calls_of(self.scopes.source, {"DataLoader"}))
-            self._collating = frozenset(one.text.rpartition(".")[2] for one in given if one is not None)
-        return self._collating
+    def _run_on_host(self) -> frozenset[str]:
+        """The functions that the file hands to data loaders as `collate_fn`, and to torch_xla to run after a step."""
+        if self._on_host is None:
+            loaders = calls_of(self.scopes.source, {"DataLoader"})
+            given = [call.argument(None, "collate_fn") for call in loaders]
+            given += [call.argument(0, "closure") for call in calls_of(self.scopes.source, {"add_step_closure"})]
+            self._on_host = frozenset(one.text.rpartition(".")[2] for one in given if one is not None)
+        return self._on_host
 
-    _collating: frozenset[str] | None = None
+    _on_host: frozenset[str] | None = None
 
     def _is_in_step_loop(self, node: Node) -> bool:
         """Whether a loop around a node trains, decodes or validates, or the function around it is one such step.

@@ -94,6 +94,8 @@ _OF_TENSORS = frozenset(
 _TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
 _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
 _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
+_CONTAINER_ANNOTATION = re.compile(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
+_NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
 _FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
 
 
@@ -350,6 +352,8 @@ class Values:
             return self._moved(node, owner)
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
             return Abstract("number", "", "device" if owner.sized else "")
+        if method.startswith(_ASK):
+            return NOTHING
         if not owner.kind and self._is_tensor_call(node, method):
             return Abstract("tensor", _result(method, ""))
         if owner.kind not in ("tensor", "array", "traced"):
@@ -413,14 +417,14 @@ def _names_dtype(node: Node) -> bool:
 
 
 def _annotated(annotation: str) -> Abstract:
-    if annotation.startswith(("list", "List", "tuple", "Tuple", "dict", "Dict", "Sequence", "Iterable")):
+    if _CONTAINER_ANNOTATION.search(annotation):
         return Abstract("list")
     if _TRACED_ANNOTATION.search(annotation):
         return Abstract("traced", "", "device")
     if _ARRAY_ANNOTATION.search(annotation):
         return Abstract("array", "", "host")
     if _TENSOR_ANNOTATION.search(annotation):
-        return Abstract("tensor")
+        return NOTHING if _NUMBER_ANNOTATION.search(annotation) else Abstract("tensor")
     if annotation in ("int", "float", "bool"):
         return Abstract("number")
     return Abstract("text") if annotation == "str" else NOTHING
