@@ -216,7 +216,7 @@ class Values:
             return known
         value = self.of(binding.value, depth - 1) if binding.value is not None else NOTHING
         if binding.kind == "loop":
-            value = self._element(binding, value)
+            value = self._element(node, binding, depth)
         elif binding.kind == "item":
             value = msgspec.structs.replace(value, dtype="") if value.kind == "tensor" else NOTHING
         elif binding.kind not in ("assign", "augmented"):
@@ -238,12 +238,15 @@ class Values:
             )
         return self._used_as_tensor[key]
 
-    def _element(self, binding: Binding, value: Abstract) -> Abstract:
+    def _element(self, name: Node, binding: Binding, depth: int) -> Abstract:
         """What iterating over a value gives: a parameter annotated list[Tensor] gives tensors."""
+        source = _iterated(name, binding.value) if binding.value is not None else None
+        if source is None:
+            return NOTHING
+        value = self.of(source, depth - 1)
         if value.kind in ("tensor", "array", "traced"):
             return value
-        source = binding.value
-        if source is not None and source.type == "identifier":
+        if source.type == "identifier":
             outer = self.scopes.binding(source.text, source)
             if outer is not None and _TENSOR_ANNOTATION.search(outer.annotation):
                 return Abstract("tensor")
@@ -386,6 +389,23 @@ class Values:
             else:
                 dtype = ""
         return Abstract(owner.kind or "tensor", dtype, place, owner.sized)
+
+
+def _iterated(name: Node, iterable: Node) -> Node | None:
+    """What a loop's variable runs over: `xs` for the x of `for i, x in enumerate(xs)`, and of `zip(xs, ys)`."""
+    function = iterable["function"].text if iterable.type == "call" else ""
+    if function not in ("enumerate", "zip", "tqdm", "reversed"):
+        return iterable
+    given = iterable.get("arguments")
+    loop = iterable.parent
+    arguments = [one for one in given.children if one.type != "keyword_argument"] if given is not None else []
+    targets = loop["left"].children if loop is not None and loop.get("left") is not None else []
+    place = next((at for at, target in enumerate(targets) if target.text == name.text), 0)
+    if function == "enumerate":
+        place -= 1
+    elif function in ("tqdm", "reversed"):
+        place = 0
+    return arguments[place] if 0 <= place < len(arguments) else None
 
 
 def _compares_values(comparison: Node) -> bool:
