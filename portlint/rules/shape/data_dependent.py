@@ -29,9 +29,7 @@ TRACED_ONLY = {"shape.traced_data_dependent": "native"}
 EAGER = ("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select")
 OF_ARRAYS_TOO = frozenset(("unique", "nonzero"))
 """methods that NumPy and pandas have as well"""
-MASKS = frozenset(
-    "comparison_operator identifier unary_operator binary_operator parenthesized_expression call".split()
-)
+MASKS = frozenset("comparison_operator identifier unary_operator binary_operator parenthesized_expression call".split())
 TRACED = (
     "nonzero",
     "argwhere",

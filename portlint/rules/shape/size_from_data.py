@@ -54,6 +54,8 @@ def made(call: Node) -> Hits:
 def sliced(value: Node, part: Node) -> Hits:
     if value.role("on-host") or value.role("host-code") or not value.source.imports("torch"):
         return
+    if _is_repeated(part):
+        return
     bounds = part.children
     if any(bound.role("tensor") and bound.role("on-device") for bound in bounds):
         yield Hit(part, assumes=READ_AND_NEW_SHAPE)
@@ -78,6 +80,13 @@ def traced(call: Node) -> Hits:
             if size.role("traced"):
                 yield Hit(size, assumes=TRACED, language="jax")
                 return
+
+
+def _is_repeated(part: Node) -> bool:
+    """Whether another slice of the same statement has been looked at already."""
+    statement = next(part.ancestors("expression_statement", "return_statement"), None)
+    earlier = statement.walk("slice") if statement is not None else ()
+    return any(one.end <= part.start and one.text == part.text for one in earlier)
 
 
 def _sizes(call: Node) -> Iterator[Node]:

@@ -53,7 +53,9 @@ _MODELS = re.compile(r"^(model|net|network|policy|encoder|decoder|transformer|un
 _DECODES = frozenset(("argmax", "multinomial", "topk", "gumbel_softmax"))
 """what chooses the next token"""
 _LOADER = re.compile(r"(loader|_dl|dl)$", re.IGNORECASE)
-_HOST_FUNCTION = re.compile(r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+)$")
+_HOST_FUNCTION = re.compile(
+    r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+)$"
+)
 _HOST_CLASS = re.compile(
     r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
 )

@@ -61,7 +61,7 @@ _NUMPY_RANDOM = frozenset(
 )
 _TORCH_CREATORS = frozenset(
     "zeros ones empty full rand randn arange linspace logspace eye tensor as_tensor scalar_tensor randperm randint"
-    " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar".split()
+    " Tensor FloatTensor LongTensor IntTensor BoolTensor from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar".split()
 )
 _INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
 """operations whose result is int64 whatever they are given"""
@@ -74,9 +74,11 @@ _COUNTS = frozenset("sum cumsum prod cumprod".split())
 _HOST_METHODS = frozenset(("numpy", "tolist", "item"))
 _SELECTIONS = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
 """operations that give as many elements as the data decides"""
-_KEEP_SIZE = frozenset(
-    "squeeze unsqueeze flatten view reshape contiguous clone detach t transpose permute type_as sort".split()
-) | set(_CONVERSIONS) | {"to"}
+_KEEP_SIZE = (
+    frozenset("squeeze unsqueeze flatten view reshape contiguous clone detach t transpose permute type_as sort".split())
+    | set(_CONVERSIONS)
+    | {"to"}
+)
 """operations after which a size that depends on data still does"""
 _TENSOR_MODULES = frozenset(("", "nn.functional", "linalg", "fft", "special", "nn.utils"))
 """modules of torch whose functions give tensors"""
@@ -221,9 +223,24 @@ class Values:
             value = msgspec.structs.replace(value, dtype="") if value.kind == "tensor" else NOTHING
         elif binding.kind not in ("assign", "augmented"):
             value = NOTHING
-        if value == NOTHING and binding.kind in ("assign", "item", "loop", "parameter") and self._is_used_as_tensor(node):
+        if (
+            value == NOTHING
+            and binding.kind in ("assign", "item", "loop", "parameter")
+            and self._is_used_as_tensor(node)
+        ):
             return Abstract("tensor")
-        return value
+        return NOTHING if self._may_be_other(node, binding, value, depth) else value
+
+    def _may_be_other(self, name: Node, binding: Binding, value: Abstract, depth: int) -> bool:
+        """Whether a name got its value in a branch that the use is not in, and was something else before."""
+        if value.kind not in ("tensor", "number") or binding.value is None or not _is_conditional(binding.value, name):
+            return False
+        for earlier in reversed(self.scopes.bindings(name.text, name)):
+            known = earlier.value is not None and earlier.value.type != "none"
+            if earlier.start < binding.start and earlier.kind in ("assign", "item") and known:
+                before = self.of(earlier.value, depth - 1) if earlier.value is not None else NOTHING
+                return before.kind not in ("", value.kind)
+        return False
 
     def _is_used_as_tensor(self, name: Node) -> bool:
         """Whether the function around a name calls a method of it that only tensors have."""
@@ -406,6 +423,19 @@ def _iterated(name: Node, iterable: Node) -> Node | None:
     elif function in ("tqdm", "reversed"):
         place = 0
     return arguments[place] if 0 <= place < len(arguments) else None
+
+
+def _is_conditional(value: Node, use: Node) -> bool:
+    """Whether a value is given in a branch or loop that a use does not stand in."""
+    block = next((one for one in value.ancestors("block", "function_definition")), None)
+    while block is not None and block.type == "block":
+        owner = block.parent
+        if owner is None or owner.type in ("function_definition", "with_statement"):
+            return False
+        if not block.start <= use.start < block.end:
+            return True
+        block = next((one for one in block.ancestors("block", "function_definition")), None)
+    return False
 
 
 def _compares_values(comparison: Node) -> bool:
