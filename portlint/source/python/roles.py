@@ -6,7 +6,8 @@ depends on data on the device), "scalar" (a Python number or text), "object" (of
 name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
-step), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
+step), "carried" (a name whose value comes from the round before, in a loop of more than a few rounds), "occasional" (in
+some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
 of scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
@@ -133,6 +134,8 @@ class Roles:
                 return self._runs_at_import(node)
             case "step-loop":
                 return self._is_in_step_loop(node)
+            case "carried":
+                return self._is_carried(node)
             case "occasional":
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
@@ -309,6 +312,16 @@ class Roles:
             if self._takes_steps(region, calls) and not any(_last_name(call) == "synchronize" for call in calls):
                 return True
         return False
+
+    def _is_carried(self, name: Node) -> bool:
+        """Whether a name has its value from the round before of the loop around it, which has more than a few rounds."""
+        loop = next(name.ancestors(*_REGIONS), None)
+        if loop is None or loop.type == "function_definition" or name.type != "identifier":
+            return False
+        if loop.type == "for_statement" and self._is_short(loop["right"]):
+            return False
+        bindings = self.scopes.bindings(name.text, name)
+        return not any(loop.start <= one.start <= name.start for one in bindings)
 
     def _takes_steps(self, loop: Node, calls: list[Node]) -> bool:
         """Whether each round of a loop is a step; where a loop inside takes the steps, this one counts epochs."""
