@@ -5,8 +5,8 @@ module, has another shape in every round. A graph compiler then compiles in ever
 tensor is compiled with it.
 
 ## Exceptions
-Loops over short written lists, tensors on the host, modules while they are built, data sets, tests, and functions that
-also write in place (`index_copy_`, `scatter_`) are silent.
+Loops over layers and over short written lists, tensors on the host, modules while they are built, data sets, tests, and
+functions that also write in place (`index_copy_`, `x[...] = `) are silent.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -44,9 +44,9 @@ def grown(call: Node) -> Hits:
     function = call.function
     if call.role("host-code") or any(part.role("on-host") for part in parts):
         return
-    if function is not None and (BUILDING.match(function["name"].text) or _writes_in_place(function)):
+    if function is not None and (BUILDING.match(function["name"].text) or _has_static_twin(call, target)):
         return
-    if own.role("carried") if target.type == "identifier" else CACHE.search(target.text):
+    if own.role("accumulated") if target.type == "identifier" else CACHE.search(target.text):
         yield Hit(call["function"], words={"grown": target.text})
 
 
@@ -60,6 +60,12 @@ def _target(call: Node) -> Node | None:
     return left if is_own or left.type == "identifier" else None
 
 
-def _writes_in_place(function: Node) -> bool:
-    called = (call["function"].get("attribute") for call in function["body"].walk("call"))
-    return any(name is not None and name.text in IN_PLACE for name in called)
+def _has_static_twin(call: Node, target: Node) -> bool:
+    """Whether the function writes in place as well, or another branch stores into the same tensor."""
+    function = call.function
+    called = (one["function"].get("attribute") for one in function["body"].walk("call")) if function is not None else ()
+    if any(name is not None and name.text in IN_PLACE for name in called):
+        return True
+    branch = next(call.ancestors("if_statement"), None)
+    stores = (one["left"] for one in branch.walk("assignment")) if branch is not None else ()
+    return any(one.type == "subscript" and one["value"].text == target.text for one in stores)

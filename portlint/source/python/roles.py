@@ -6,8 +6,8 @@ depends on data on the device), "scalar" (a Python number or text), "object" (of
 name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
-step), "carried" (a name whose value comes from the round before, in a loop of more than a few rounds), "occasional" (in
-some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
+step), "accumulated" (a name that nothing but its own assignment changes from round to round, in a loop that runs a
+model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
 of scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
@@ -51,6 +51,7 @@ _STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "t
 """what a loop over steps calls; a loop with `backward` alone is mostly a check of gradients"""
 _STEP_FUNCTION = re.compile(r"^_?(train|training|val|validation|eval|evaluation|test|predict|prediction|decode)_step$")
 _MODELS = re.compile(r"^(model|net|network|policy|encoder|decoder|transformer|unet|\w+_model|model_\w+)$")
+_LAYERS = re.compile(r"layer|block|stage|depth|level|len\(self")
 _DECODES = frozenset(("argmax", "multinomial", "topk", "gumbel_softmax"))
 """what chooses the next token"""
 _LOADER = re.compile(r"(loader|_dl|dl)$", re.IGNORECASE)
@@ -134,8 +135,8 @@ class Roles:
                 return self._runs_at_import(node)
             case "step-loop":
                 return self._is_in_step_loop(node)
-            case "carried":
-                return self._is_carried(node)
+            case "accumulated":
+                return self._is_accumulated(node)
             case "occasional":
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
@@ -313,15 +314,19 @@ class Roles:
                 return True
         return False
 
-    def _is_carried(self, name: Node) -> bool:
-        """Whether a name has its value from the round before of the loop around it, which has more than a few rounds."""
+    def _is_accumulated(self, name: Node) -> bool:
+        """Whether a name has its value from the round before, in a loop that runs a model as often as is asked for.
+
+        A loop over layers is none: it is unrolled, in the same way in each step.
+        """
         loop = next(name.ancestors(*_REGIONS), None)
         if loop is None or loop.type == "function_definition" or name.type != "identifier":
             return False
-        if loop.type == "for_statement" and self._is_short(loop["right"]):
+        if loop.type == "for_statement" and (self._is_short(loop["right"]) or not _counts(loop["right"])):
             return False
         bindings = self.scopes.bindings(name.text, name)
-        return not any(loop.start <= one.start <= name.start for one in bindings)
+        inside = [one for one in bindings if loop.start <= one.start <= loop.end]
+        return len(inside) == 1 and any(map(_runs_model, loop["body"].walk("call")))
 
     def _takes_steps(self, loop: Node, calls: list[Node]) -> bool:
         """Whether each round of a loop is a step; where a loop inside takes the steps, this one counts epochs."""
@@ -422,13 +427,19 @@ def _tests_in_loop(node: Node) -> Iterator[Node]:
         yield parent["condition"]
 
 
+def _counts(iterated: Node) -> bool:
+    """Whether a loop runs over a range, perhaps with a progress bar, that is not a number of layers."""
+    ranges = [call for call in iterated.walk("call") if _last_name(call) in ("range", "trange", "count")]
+    return bool(ranges) and _LAYERS.search(iterated.text) is None
+
+
 def _runs_model(call: Node) -> bool:
-    """Whether a call runs a model: `model(x)`, `self.model(x)`, `self.forward(x)`."""
+    """Whether a call runs a model: `model(x)`, `self.model(x)`, `self(x)`, `self.forward(x)`."""
     function = call["function"]
     name = function["attribute"].text if function.type == "attribute" else function.text
     if function.type == "attribute" and function["object"].text.startswith("torch"):
         return False
-    return name == "forward" or _MODELS.match(name) is not None
+    return name in ("forward", "self") or _MODELS.match(name) is not None
 
 
 def _is_occasional(test: Node) -> bool:
