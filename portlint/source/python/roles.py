@@ -2,13 +2,14 @@
 
 Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host, and not
 in host code), "read-back" (a number or list that was read from the device), "sized-by-data" (a tensor whose shape
-depends on data on the device), "scalar" (a Python number or text), "object" (of a class of this file), and dtypes by
+depends on data on the device), "growing-list" (a list of numbers that is handed in, collected, or made of another), "scalar" (a Python number or text), "object" (of a class of this file), and dtypes by
 name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
 step), "accumulated" (a name that nothing but its own assignment changes from round to round, in a loop that runs a
 model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
-of scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
+of scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "host-file" (of
+tests and such scripts), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
 "default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
 "own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
 looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
@@ -118,6 +119,8 @@ class Roles:
                 return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
             case "on-device":
                 return not self.has(node, "on-host") and not self._is_host_code(node)
+            case "growing-list":
+                return self._is_growing_list(node)
             case "read-back":
                 value = self.values.of(node)
                 return value.kind in ("number", "list", "array") and value.place == "device"
@@ -125,6 +128,8 @@ class Roles:
                 return bool(self.values.of(node).sized)
             case "host-code":
                 return self._is_host_code(node)
+            case "host-file":
+                return _HOST_FILE.search(self.scopes.source.path) is not None
             case "jitted":
                 return self._inside(node, _COMPILERS)
             case "jax-jitted":
@@ -313,6 +318,18 @@ class Roles:
             if self._takes_steps(region, calls) and not any(_last_name(call) == "synchronize" for call in calls):
                 return True
         return False
+
+    def _is_growing_list(self, name: Node) -> bool:
+        """Whether a name is a list of numbers whose length the caller or a loop decides."""
+        binding = self.scopes.binding(name.text, name)
+        if binding is None:
+            return False
+        if binding.kind == "parameter":
+            return re.match(r"(typing\.)?(list|List|Sequence)\[(int|float)\]", binding.annotation) is not None
+        value = binding.value
+        if binding.kind != "assign" or value is None:
+            return False
+        return value.type == "list_comprehension" or (value.type == "list" and not value.children)
 
     def _is_accumulated(self, name: Node) -> bool:
         """Whether a name has its value from the round before, in a loop that runs a model as often as is asked for.
