@@ -5,7 +5,7 @@ last batch give inputs of many shapes. A graph compiler starts again for each ne
 
 ## Exceptions
 Padding to a fixed length or to a multiple, loaders with `drop_last=True`, with a batch sampler of their own or for
-evaluation, functions that pad further or put into buckets, and tests are silent.
+evaluation, loaders that accelerate prepares (it fills the last batch), functions that pad further or put into buckets, and tests are silent.
 
 ## References
 https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Dynamic_Shapes.html
@@ -64,8 +64,13 @@ def loader(call: Node) -> Hits:
         return
     if size is None or size.constant == 1 or call.argument(None, "batch_sampler") is not None:
         return
-    if drop is None or drop.constant is False:
+    if (drop is None or drop.constant is False) and not _fills_batches(call):
         yield Hit(call["function"], words={"why": "keeps a smaller last batch"})
+
+
+def _fills_batches(call: Node) -> bool:
+    """Whether a library prepares the loader that repeats samples to fill the last batch."""
+    return call.source.imports("accelerate") or call.source.imports("optimum.habana")
 
 
 def _last_name(call: Node) -> str:
