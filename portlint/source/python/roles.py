@@ -6,7 +6,7 @@ depends on data on the device), "growing-list" (a list of numbers that is handed
 name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
-step), "accumulated" (a name that nothing but its own assignment changes from round to round, in a loop that runs a
+step), "loop-count" (a number that another round of the loop has another of), "model-loop" (a loop that runs a model in each of more than a few rounds), "accumulated" (a name that nothing but its own assignment changes from round to round, in a loop that runs a
 model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
 of scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "host-file" (of
 tests and such scripts), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
@@ -119,6 +119,11 @@ class Roles:
                 return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
             case "on-device":
                 return not self.has(node, "on-host") and not self._is_host_code(node)
+            case "model-loop":
+                short = node.type == "for_statement" and self._is_short(node["right"])
+                return not short and any(map(_runs_model, node["body"].walk("call")))
+            case "loop-count":
+                return self._is_loop_count(node)
             case "growing-list":
                 return self._is_growing_list(node)
             case "read-back":
@@ -319,6 +324,17 @@ class Roles:
                 return True
         return False
 
+    def _is_loop_count(self, value: Node) -> bool:
+        """Whether an expression is the variable of a loop over a long range, or counted up in the loop around it."""
+        binding = self.scopes.binding(value.text, value) if value.type == "identifier" else None
+        loop = next(value.ancestors("for_statement", "while_statement"), None)
+        if binding is None or loop is None:
+            return False
+        if binding.kind == "loop" and loop.type == "for_statement" and binding.value == loop["right"]:
+            return not self._is_short(loop["right"]) and loop["right"].type == "call" and _counts_or_numbers(loop, value)
+        others = self.scopes.bindings(value.text, value)
+        return any(one.kind == "augmented" and loop.start <= one.start <= loop.end for one in others)
+
     def _is_growing_list(self, name: Node) -> bool:
         """Whether a name is a list of numbers whose length the caller or a loop decides."""
         binding = self.scopes.binding(name.text, name)
@@ -442,6 +458,13 @@ def _tests_in_loop(node: Node) -> Iterator[Node]:
         if parent.type != "if_statement":
             return
         yield parent["condition"]
+
+
+def _counts_or_numbers(loop: Node, name: Node) -> bool:
+    """Whether a loop's variable is the number of the round: of `range(...)`, or the first of `enumerate(...)`."""
+    if _last_name(loop["right"]) == "enumerate":
+        return next(iter(loop["left"].children), loop["left"]).text == name.text
+    return _last_name(loop["right"]) in ("range", "trange")
 
 
 def _counts(iterated: Node) -> bool:
