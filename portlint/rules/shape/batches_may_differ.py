@@ -22,7 +22,7 @@ rule = Rule(
     assumes={"shape.dynamic": "native"},
     message="'{text}' {why}; {target} has {fact}.",
     remedy={
-        "*": "Pad to a fixed length (`padding=\"max_length\"`), to a multiple (`pad_to_multiple_of`) or to one of a few buckets, and give the training loader `drop_last=True`.",
+        "*": 'Pad to a fixed length (`padding="max_length"`), to a multiple (`pad_to_multiple_of`) or to one of a few buckets, and give the training loader `drop_last=True`.',
     },
 )
 
@@ -33,7 +33,7 @@ LONGEST = "pads to the longest row of each batch"
 
 
 @rule.python(
-    '(call arguments: (argument_list (keyword_argument name: (identifier) @_name value: (_) @how) @padding'
+    "(call arguments: (argument_list (keyword_argument name: (identifier) @_name value: (_) @how) @padding"
     ' (#eq? @_name "padding"))) @call'
 )
 def padded(call: Node, padding: Node, how: Node) -> Hits:

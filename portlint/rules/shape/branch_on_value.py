@@ -70,13 +70,22 @@ def _is_read(value: Node) -> bool:
     if _is_on_device(value):
         return value.role("bool")
     compared = value.children if value.type == "comparison_operator" else [value]
-    if value.role("host-code") or not any(one.role("read-back") for one in compared):
+    if value.role("host-code") or _was_asked(value) or not any(one.role("read-back") for one in compared):
         return False
     return not value.role("step-loop") or value.role("occasional") or any(map(_is_size, compared))
 
 
 def _is_on_device(value: Node) -> bool:
     return value.role("tensor") and value.role("on-device")
+
+
+def _was_asked(value: Node) -> bool:
+    """Whether a name that holds a value that was read has been tested before in the same function."""
+    function = value.function
+    if value.type != "identifier" or function is None:
+        return False
+    tests = (one for one in value.uses if function.start < one.start < value.start)
+    return any(one.parent is not None and one.parent.get("condition") == one for one in tests)
 
 
 def _is_size(value: Node) -> bool:

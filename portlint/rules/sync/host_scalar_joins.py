@@ -17,7 +17,9 @@ from portlint.rule import Hit, Hits, Node, Rule
 rule = Rule(
     assumes={"sync.host_scalar_operand": "native"},
     message="'{text}' is a scalar tensor on the CPU beside a tensor on the device; {target} has {fact}.",
-    remedy={"*": "Write the number itself, or make the scalar where the other operand is: `torch.tensor(1.0, device=x.device)`."},
+    remedy={
+        "*": "Write the number itself, or make the scalar where the other operand is: `torch.tensor(1.0, device=x.device)`."
+    },
 )
 
 

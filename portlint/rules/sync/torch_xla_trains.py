@@ -34,6 +34,8 @@ def marked(call: Node) -> Hits:
     loop = next(call.ancestors("for_statement", "while_statement"), None)
     if loop is None:
         return
-    called = {one["function"]["attribute"].text for one in loop["body"].walk("call") if one["function"].get("attribute")}
+    called = {
+        one["function"]["attribute"].text for one in loop["body"].walk("call") if one["function"].get("attribute")
+    }
     if {"backward", "step"} <= called and "optimizer_step" not in called:
         yield Hit(call["function"], guards=(*call.guards, on_platform("neuron")))

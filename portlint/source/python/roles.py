@@ -118,7 +118,9 @@ class Roles:
             case "on-host":
                 return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
             case "on-device":
-                return not self.has(node, "on-host") and not self._is_host_code(node)
+                if self.has(node, "on-host") or self._is_host_code(node):
+                    return False
+                return not self._inside(node, _KERNEL_MARKS)
             case "model-loop":
                 short = node.type == "for_statement" and self._is_short(node["right"])
                 return not short and any(map(_runs_model, node["body"].walk("call")))
@@ -331,7 +333,9 @@ class Roles:
         if binding is None or loop is None:
             return False
         if binding.kind == "loop" and loop.type == "for_statement" and binding.value == loop["right"]:
-            return not self._is_short(loop["right"]) and loop["right"].type == "call" and _counts_or_numbers(loop, value)
+            return (
+                not self._is_short(loop["right"]) and loop["right"].type == "call" and _counts_or_numbers(loop, value)
+            )
         others = self.scopes.bindings(value.text, value)
         return any(one.kind == "augmented" and loop.start <= one.start <= loop.end for one in others)
 

@@ -82,6 +82,11 @@ _KEEP_SIZE = (
 """operations after which a size that depends on data still does"""
 _TENSOR_MODULES = frozenset(("", "nn.functional", "linalg", "fft", "special", "nn.utils"))
 """modules of torch whose functions give tensors"""
+_HOST_LOADERS = frozenset(
+    "torchaudio.load torchvision.io.read_image torchvision.io.read_video torchvision.transforms.functional.to_tensor"
+    " torchvision.transforms.functional.pil_to_tensor".split()
+)
+"""functions that read files or images into tensors on the CPU"""
 _ASK = ("is_", "are_", "get_", "set_", "can_", "use_", "manual_", "enable_", "inference_")
 _NO_TENSOR = frozenset(
     "load save device dtype Generator Size compile no_grad set_grad_enabled finfo iinfo equal allclose autocast numel"
@@ -214,9 +219,10 @@ class Values:
         binding = self.scopes.binding(node.text, node)
         if binding is None:
             return NOTHING
-        if binding.annotation and (known := _annotated(binding.annotation)).kind:
-            return known
         value = self.of(binding.value, depth - 1) if binding.value is not None else NOTHING
+        if binding.annotation and (known := _annotated(binding.annotation)).kind:
+            known = value if value.kind == known.kind and binding.kind == "assign" else known
+            return Abstract("number") if known.kind == "tensor" and _is_number_here(node) else known
         if binding.kind == "loop":
             value = self._element(node, binding, depth)
         elif binding.kind == "item":
@@ -229,6 +235,8 @@ class Values:
             and self._is_used_as_tensor(node)
         ):
             return Abstract("tensor")
+        if value.kind == "tensor" and _is_number_here(node):
+            return Abstract("number")
         return NOTHING if self._may_be_other(node, binding, value, depth) else value
 
     def _may_be_other(self, name: Node, binding: Binding, value: Abstract, depth: int) -> bool:
@@ -273,6 +281,8 @@ class Values:
         name = self.scopes.qualified(node)
         if name.startswith("numpy."):
             return self._numpy(node, name.removeprefix("numpy."), depth)
+        if name in _HOST_LOADERS:
+            return Abstract("tensor", "", "host")
         if name.startswith("torch."):
             return self._torch(node, name.removeprefix("torch."), depth)
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.")):
@@ -423,6 +433,24 @@ def _iterated(name: Node, iterable: Node) -> Node | None:
     elif function in ("tqdm", "reversed"):
         place = 0
     return arguments[place] if 0 <= place < len(arguments) else None
+
+
+def _is_number_here(use: Node) -> bool:
+    """Whether a name stands in the branch of a test that it is a number: `isinstance(x, int)`."""
+    for branch in use.ancestors("if_statement", "conditional_expression", "function_definition"):
+        if branch.type == "function_definition":
+            return False
+        test = branch.get("condition")
+        body = branch.get("consequence")
+        if branch.type == "conditional_expression" and len(branch.children) == 3:
+            body, test = branch.children[:2]
+        if test is None or body is None or not body.start <= use.start < body.end:
+            continue
+        for call in test.walk("call"):
+            asked = call.arguments if call["function"].text == "isinstance" else []
+            if len(asked) == 2 and asked[0].text == use.text and _NUMBER_ANNOTATION.search(asked[1].text):
+                return True
+    return False
 
 
 def _is_conditional(value: Node, use: Node) -> bool:
