@@ -4,7 +4,7 @@ XLA tensors have no storage and always look contiguous. Code that finds shared p
 bytes behind a tensor, fails there or takes everything for one tensor.
 
 ## Exceptions
-Tensors on the host, pointers that are handed to kernels, branches for another platform, and tests are silent.
+Tensors on the host, pointers that are handed to kernels, errors that are caught, branches for another platform, and tests are silent.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/learn/troubleshoot.md#xla-tensor-quirks
@@ -24,10 +24,19 @@ rule = Rule(
 @rule.calls(".data_ptr", ".storage", ".untyped_storage", ".storage_offset")
 def looked_at(call: Node) -> Hits:
     value = call["function"]["object"]
-    if call.arguments or not value.role("tensor") or not value.role("on-device"):
+    if call.arguments or not value.role("tensor") or not value.role("on-device") or call.role("guarded-call"):
+        return
+    if _was_looked_at(call):
         return
     if not any(one.type == "argument_list" for one in _around(call)):
         yield Hit(call, guards=(*call.guards, on_platform("xla")))
+
+
+def _was_looked_at(call: Node) -> bool:
+    """Whether the same function has asked the same before."""
+    function = call.function
+    earlier = function["body"].walk("call") if function is not None else ()
+    return any(one.end <= call.start and one.text == call.text for one in earlier)
 
 
 def _around(call: Node) -> list[Node]:

@@ -382,7 +382,7 @@ class Values:
             return self._moved(node, owner)
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
             return Abstract("number", "", "device" if owner.sized else "")
-        if method.startswith(_ASK):
+        if method.startswith(_ASK) or method in ("storage", "untyped_storage"):
             return NOTHING
         if not owner.kind and self._is_tensor_call(node, method):
             return Abstract("tensor", _result(method, ""))
