@@ -46,15 +46,16 @@ def padded(call: Node, padding: Node, how: Node) -> Hits:
 @rule.calls(*(f"transformers.{name}" for name in COLLATORS))
 def collated(call: Node) -> Hits:
     given = call.argument(None, "padding")
-    if call.argument(None, "pad_to_multiple_of") is None and (given is None or given.constant in (True, "longest")):
-        if not _unpacks(call) and _is_for_torch(call):
-            yield Hit(call["function"], words={"why": LONGEST})
+    if call.argument(None, "pad_to_multiple_of") is not None or _unpacks(call) or not _is_for_torch(call):
+        return
+    if given is None or given.constant in (True, "longest"):
+        yield Hit(call["function"], words={"why": LONGEST})
 
 
 @rule.calls("torch.nn.utils.rnn.pad_sequence")
 def sequences(call: Node) -> Hits:
     if not call.role("host-file") and not _pads_later(call):
-        yield Hit(call["function"], words={"why": "pads to the longest row of each batch"})
+        yield Hit(call["function"], words={"why": LONGEST})
 
 
 @rule.calls("torch.utils.data.DataLoader")

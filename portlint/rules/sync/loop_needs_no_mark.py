@@ -5,7 +5,7 @@ marks the step only behind the loop, or nowhere, gathers one graph of all its ro
 every intermediate result alive, until memory ends.
 
 ## Exceptions
-Loops that mark a step or read a value in every round, that run over a loader which marks steps (`MpDeviceLoader`), over
+Loops that mark a step or read a value in every round, or stand in a loop that does, that run over a loader which marks steps (`MpDeviceLoader`), over
 short written lists, and files that never import a lazy device are silent.
 
 ## References
@@ -38,14 +38,18 @@ def unmarked(loop: Node, rounds: Node) -> Hits:
     function = loop.function
     if platform is None or function is None or loop.role("host-code") or not loop.role("model-loop"):
         return
-    if _ends_steps(loop) or not _marks_behind(function, loop):
+    if any(map(_ends_steps, (loop, *loop.ancestors("for_statement", "while_statement")))):
+        return
+    if not _marks_behind(function, loop):
         return
     yield Hit(rounds, guards=(*loop.guards, on_platform(platform)))
 
 
 def _ends_steps(loop: Node) -> bool:
     """Whether each round runs what it has gathered: by a mark, by reading a value, or by its loader."""
-    if any(one.text in ("MpDeviceLoader", "ParallelLoader") for one in loop["right"].walk("identifier")):
+    iterated = loop.get("right")
+    names = [one.text for one in iterated.walk("identifier")] if iterated is not None else []
+    if "MpDeviceLoader" in names or "ParallelLoader" in names:
         return True
     called = [_last_name(call) for call in loop["body"].walk("call")]
     return any(name in MARKS or name in READS or "optimizer_step" in name for name in called)

@@ -2,19 +2,21 @@
 
 Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host, and not
 in host code), "read-back" (a number or list that was read from the device), "sized-by-data" (a tensor whose shape
-depends on data on the device), "growing-list" (a list of numbers that is handed in, collected, or made of another), "scalar" (a Python number or text), "object" (of a class of this file), and dtypes by
-name ("float64").
+depends on data on the device), "growing-list" (a list of numbers that is handed in, collected, or made of another),
+"scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
-step), "loop-count" (a number that another round of the loop has another of), "model-loop" (a loop that runs a model in each of more than a few rounds), "accumulated" (a name that nothing but its own assignment changes from round to round, in a loop that runs a
-model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and
-of scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "host-file" (of
-tests and such scripts), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
-"default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
-"own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
-looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
-OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is
-caught here, or by all callers of the function), "every-hip" (in the branch for all of HIP, whatever its architecture).
+step), "loop-count" (a number that another round of the loop has another of), "model-loop" (a loop that runs a model in
+each of more than a few rounds), "accumulated" (a name that nothing but its own assignment changes from round to round,
+in a loop that runs a model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of
+data sets, collators, step closures, tests, and of scripts that prepare data or convert checkpoints: their tensors are
+on the CPU, or may be read), "host-file" (of tests and such scripts), "only-element" (of a list that is written out, or
+in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no call in the
+file takes, or that its function never reads), "own-package" (an import of a package of the same tree), "guarded-import"
+(a failed import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where
+it raises ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught),
+"guarded-command" (a program that is not there is caught here, or by all callers of the function), "every-hip" (in the
+branch for all of HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -377,7 +379,7 @@ class Roles:
         return any(_last_name(call) in _DECODES for call in own)
 
     def _is_step(self, function: Node) -> bool:
-        """Whether a function is one step: by its name, or because it goes backward or draws batches outside any loop."""
+        """Whether a function is one step: by its name, or because it goes backward or draws batches itself."""
         if _STEP_FUNCTION.match(function["name"].text):
             return True
         key = function.start

@@ -61,7 +61,8 @@ _NUMPY_RANDOM = frozenset(
 )
 _TORCH_CREATORS = frozenset(
     "zeros ones empty full rand randn arange linspace logspace eye tensor as_tensor scalar_tensor randperm randint"
-    " Tensor FloatTensor LongTensor IntTensor BoolTensor from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar".split()
+    " Tensor FloatTensor LongTensor IntTensor BoolTensor from_numpy zeros_like ones_like empty_like full_like rand_like"
+    " randn_like complex polar".split()
 )
 _INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
 """operations whose result is int64 whatever they are given"""
@@ -87,6 +88,7 @@ _HOST_LOADERS = frozenset(
     " torchvision.transforms.functional.pil_to_tensor".split()
 )
 """functions that read files or images into tensors on the CPU"""
+_LIKE_TORCH = ("torchaudio.functional.", "torchvision.transforms.functional.")
 _ASK = ("is_", "are_", "get_", "set_", "can_", "use_", "manual_", "enable_", "inference_")
 _NO_TENSOR = frozenset(
     "load save device dtype Generator Size compile no_grad set_grad_enabled finfo iinfo equal allclose autocast numel"
@@ -283,6 +285,8 @@ class Values:
             return self._numpy(node, name.removeprefix("numpy."), depth)
         if name in _HOST_LOADERS:
             return Abstract("tensor", "", "host")
+        if name.startswith(_LIKE_TORCH):
+            return self._torch(node, name.rpartition(".")[2], depth)
         if name.startswith("torch."):
             return self._torch(node, name.removeprefix("torch."), depth)
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.")):
