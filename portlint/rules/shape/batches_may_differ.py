@@ -28,7 +28,7 @@ rule = Rule(
 
 TOKENIZERS = re.compile(r"tokenizer|tokenize$|processor|feature_extractor|^pad$|encode_plus$", re.IGNORECASE)
 COLLATORS = ("DataCollatorWithPadding", "DataCollatorForSeq2Seq", "DataCollatorForTokenClassification")
-LATER = re.compile(r"pad_to_multiple|bucket|max_len|max_seq|round_up|multiple_of|max_position", re.IGNORECASE)
+LATER = re.compile(r"pad_to_multiple|bucket|max_len|max_seq|round_up|multi(ple)?_of|max_position", re.IGNORECASE)
 LONGEST = "pads to the longest row of each batch"
 
 
@@ -54,7 +54,11 @@ def collated(call: Node) -> Hits:
 
 @rule.calls("torch.nn.utils.rnn.pad_sequence")
 def sequences(call: Node) -> Hits:
-    if not call.role("host-file") and not _pads_later(call):
+    if call.role("host-file") or _pads_later(call):
+        return
+    function = call.function
+    calls = function["body"].walk("call") if function is not None else ()
+    if not any(one.name == call.name and one.start < call.start for one in calls):  # one a function says it
         yield Hit(call["function"], words={"why": LONGEST})
 
 
