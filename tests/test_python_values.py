@@ -343,6 +343,62 @@ def test_loops_of_steps(code: str, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
+        ("def training_step(self, batch): here()", True),
+        ("def f(m, o):\n    m().backward()\n    o.step()\n    here()", True),
+        ("def f(it):\n    batch = next(it)\n    here()", True),
+        ("for x in loader:\n    model(x)\n    here()", True),
+        ("while True:\n    i = model(i).argmax(-1)\n    here()", True),
+        ("for x in loader:\n    here()", False),
+        ("def training_step(self, batch):\n    def helper(): here()", False),
+        ("class A(Dataset):\n    def training_step(self): here()", False),
+    ],
+)
+def test_steps_that_are_functions_or_run_a_model(code: str, expected: bool) -> None:
+    assert marked(code).role("step-loop") is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("class A(Dataset):\n    def __getitem__(self, i): here()", True),
+        ("class A(nn.Module):\n    def forward(self, i): here()", False),
+        ("class Sampler(nn.Module):\n    def forward(self, i): here()", False),
+        ("def collate_fn(rows): here()", True),
+        ("def pad(rows): here()\nDataLoader(d, collate_fn=pad)", True),
+        ("def log(loss): here()\nxm.add_step_closure(log, args=(loss,))", True),
+        ("def f(rows): here()", False),
+    ],
+)
+def test_code_that_works_on_the_host(code: str, expected: bool) -> None:
+    assert marked(code).role("host-code") is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def f(x: torch.Tensor):\n    it = x.max().item()", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = min(int(x.sum()), 4) + 1", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    n = x.tolist()\n    it = n[0]", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = len(x[x > 0])", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = x.nonzero().shape[0]", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = x[~(x > 0)].float()", {"sized-by-data"}),
+        ("def f(x: torch.Tensor):\n    it = torch.where(x > 0)[0]", {"sized-by-data"}),
+        ("def f(x: torch.Tensor):\n    it = x[x > 0].sum()", set()),
+        ("def f(x: torch.Tensor):\n    it = x.cpu().max().item()", set()),
+        ("def f(x: torch.Tensor):\n    it = x.shape[0]", set()),
+        ("def f(x: int | torch.Tensor):\n    it = int(x)", set()),
+        ("def f(x: torch.Tensor):\n    it = int(x) if isinstance(x, int) else 0", set()),
+        ("def f(xs: list[int]):\n    it = max(xs)", set()),
+        ("it = int(torch.randint(0, 4, (2,)).sum())", set()),
+    ],
+)
+def test_numbers_and_sizes_that_depend_on_data(code: str, expected: set[str]) -> None:
+    assert roles(value(IMPORTS + textwrap.dedent(code)), "read-back", "sized-by-data") == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
         ("for i in x:\n    if i % 10 == 0: here()", True),
         ("for i in x:\n    if args.log_interval: here()", True),
         ("for i in x:\n    if rank == 0: here()", False),

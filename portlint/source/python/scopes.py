@@ -29,7 +29,8 @@ _DEPTH = 12
 """how far a name is followed through other names"""
 
 _BUILTINS = frozenset(
-    "bool float int str len print open sum min max any all range list tuple dict set getattr hasattr".split()
+    "bool float int str len print open sum min max abs round any all range list tuple dict set next getattr"
+    " hasattr".split()
 )
 
 

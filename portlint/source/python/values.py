@@ -36,7 +36,10 @@ class Abstract(msgspec.Struct, frozen=True):
     dtype: str = ""
     """float64, float32, bfloat16, int64, ... or ""; of Python's own numbers int, float or complex"""
     place: str = ""
-    """host | device | "" for unknown: of tensors and traced arrays"""
+    """host | device | "" for unknown: of tensors and traced arrays; of a number or list, that it was read back from
+    the device"""
+    sized: str = ""
+    """"data" where the shape depends on data on the device"""
 
 
 NOTHING = Abstract()
@@ -63,8 +66,6 @@ _TORCH_CREATORS = frozenset(
     " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar tril_indices triu_indices"
     " Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor BoolTensor ByteTensor".split()
 )
-_NO_TENSORS = ("cuda.", "distributed.", "utils.", "nn.Module", "version.", "backends.", "multiprocessing.")
-"""the beginnings of names in torch that make no tensors"""
 _INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
 """operations whose result is int64 whatever they are given"""
 _TESTS = frozenset(
@@ -103,10 +104,39 @@ _DECORATORS_THAT_KEEP = re.compile(
     r"(\(.*\))?"
 )
 """decorators after which a function returns what its body says"""
-_HOST_METHODS = frozenset(("numpy", "item"))
+_HOST_METHODS = frozenset(("numpy", "tolist", "item"))
+_SELECTIONS = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
+"""operations that give as many elements as the data decides"""
+_KEEP_SIZE = (
+    frozenset("squeeze unsqueeze flatten view reshape contiguous clone detach t transpose permute type_as sort".split())
+    | set(_CONVERSIONS)
+    | {"to"}
+)
+"""operations after which a size that depends on data still does"""
+_TENSOR_MODULES = frozenset(("", "nn.functional", "linalg", "fft", "special", "nn.utils"))
+"""modules of torch whose functions give tensors"""
+_HOST_LOADERS = frozenset(
+    "torchaudio.load torchvision.io.read_image torchvision.io.read_video torchvision.transforms.functional.to_tensor"
+    " torchvision.transforms.functional.pil_to_tensor".split()
+)
+"""functions that read files or images into tensors on the CPU"""
+_LIKE_TORCH = ("torchaudio.functional.", "torchvision.transforms.functional.")
+_ASK = ("is_", "are_", "get_", "set_", "can_", "use_", "manual_", "enable_", "inference_")
+_NO_TENSOR = frozenset(
+    "load save device dtype Generator Size compile no_grad set_grad_enabled finfo iinfo equal allclose autocast numel"
+    " typename seed initial_seed result_type promote_types clip_grad_value_ parameters_to_vector vmap".split()
+)
+_OF_NUMBERS = frozenset("int float bool round abs min max".split())
+_OF_TENSORS = frozenset(
+    "backward detach unsqueeze masked_fill masked_fill_ contiguous permute numel new_zeros new_ones new_full new_tensor"
+    " expand_as index_select index_add_ scatter_ scatter_add_ requires_grad_ type_as view_as size long".split()
+)
+"""methods that tensors have, and arrays, lists and modules have not"""
 _TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
 _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
 _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
+_CONTAINER_ANNOTATION = re.compile(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
+_NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
 _FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
 
 
@@ -116,6 +146,7 @@ class Values:
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
         self._known: dict[tuple[int, int], Abstract] = {}
+        self._used_as_tensor: dict[tuple[int, str], bool] = {}
 
     def of(self, node: Node, depth: int = _DEPTH) -> Abstract:
         """What is known of an expression."""
@@ -202,7 +233,7 @@ class Values:
             case "binary_operator":
                 left, right = self.of(node["left"], depth - 1), self.of(node["right"], depth - 1)
                 return arithmetic(node["operator"].text, left, right)
-            case "comparison_operator" if len(node.children) == 2:
+            case "comparison_operator" if len(node.children) == 2 and _compares_values(node):
                 both = promote(*(self.of(child, depth - 1) for child in node.children))
                 return (
                     Abstract(both.kind, "bool", both.place) if both.kind in ("tensor", "array", "traced") else NOTHING
@@ -211,10 +242,7 @@ class Values:
                 body, other = self.of(node.children[0], depth - 1), self.of(node.children[2], depth - 1)
                 return join([body, other])
             case "subscript":
-                value = self.of(node["value"], depth - 1)
-                if value.kind in ("tensor", "array", "traced"):
-                    return value
-                return join([self.of(one, depth - 1) for one in self._items(node)])
+                return self._subscript(node, depth)
             case "attribute":
                 return self._attribute(node, depth)
             case "identifier":
@@ -222,6 +250,22 @@ class Values:
             case "call":
                 return self._call(node, depth)
         return NOTHING
+
+    def _subscript(self, node: Node, depth: int) -> Abstract:
+        value = self.of(node["value"], depth - 1)
+        whole = value.kind in ("tensor", "array", "traced")
+        if not whole and (item := join([self.of(one, depth - 1) for one in self._items(node)])).kind:
+            return item
+        if value.kind not in ("tensor", "array", "traced", "list"):
+            return NOTHING
+        if value.kind == "list":  # of what was read back, as `mask.sum(1).tolist()[0]` or `rows.shape[0]`
+            return Abstract("number", "", "device") if value.place == "device" else NOTHING
+        index = node["subscript"]
+        if value.kind == "tensor" and value.place != "host" and self.of(index, depth - 1).dtype == "bool":
+            return msgspec.structs.replace(value, sized="data")
+        # a slice, or one of the tensors that `torch.where(mask)` gives, has still a size of its own
+        keeps = index.type == "slice" or node["value"].type == "call"
+        return value if keeps else msgspec.structs.replace(value, sized="")
 
     def _attribute(self, node: Node, depth: int) -> Abstract:
         attribute = node["attribute"].text
@@ -234,6 +278,8 @@ class Values:
             return self.of(node["object"], depth - 1)
         if self.scopes.qualified(node) in ("numpy.pi", "numpy.e", "math.pi", "math.e", "numpy.inf", "math.inf"):
             return Abstract("number", "float")
+        if attribute == "shape" and self.of(node["object"], depth - 1).sized:
+            return Abstract("list", "", "device")
         return Abstract("other") if attribute in ("shape", "device", "dtype", "ndim") else NOTHING
 
     def _identifier(self, node: Node, depth: int) -> Abstract:
@@ -244,8 +290,13 @@ class Values:
         known = self._bound(node, binding, depth)
         others = [self._bound(node, one, depth) for one in reaching[1:] if not _is_placeholder(one)]
         if known.dtype and any(one.dtype != known.dtype for one in others):
-            return msgspec.structs.replace(known, dtype="")
-        return known
+            known = msgspec.structs.replace(known, dtype="")
+        opens = binding.kind in ("assign", "item", "loop", "parameter")
+        if known == NOTHING and opens and self._is_used_as_tensor(node):
+            return Abstract("tensor")
+        if known.kind == "tensor" and _is_number_here(node):
+            return Abstract("number")
+        return NOTHING if self._may_be_other(node, binding, known, depth) else known
 
     def _bound(self, node: Node, binding: Binding, depth: int) -> Abstract:
         """What one binding of a name gives it."""
@@ -253,7 +304,9 @@ class Values:
         known = _annotated(binding.annotation) if binding.annotation else NOTHING
         if not known.kind:
             return value
-        return msgspec.structs.replace(known, dtype=value.dtype) if value.kind == known.kind else known
+        if value.kind != known.kind:
+            return known
+        return value if binding.kind == "assign" else msgspec.structs.replace(known, dtype=value.dtype)
 
     def _given(self, node: Node, binding: Binding, depth: int) -> Abstract:
         if binding.kind == "parameter":
@@ -265,19 +318,47 @@ class Values:
             return self.of(statement["left"], depth - 1) if statement is not None else NOTHING
         if binding.kind == "item":
             return self._unpacked(binding.value, binding.index, depth)
-        value = self.of(binding.value, depth - 1)
         if binding.kind == "assign":
-            return value
-        return self._element(binding, value, depth) if binding.kind == "loop" else NOTHING
+            return self.of(binding.value, depth - 1)
+        return self._element(node, binding, depth) if binding.kind == "loop" else NOTHING
 
-    def _element(self, binding: Binding, value: Abstract, depth: int) -> Abstract:
+    def _may_be_other(self, name: Node, binding: Binding, value: Abstract, depth: int) -> bool:
+        """Whether a name got its value in a branch that the use is not in, and was something else before."""
+        if value.kind not in ("tensor", "number") or binding.value is None or not _is_conditional(binding.value, name):
+            return False
+        for earlier in reversed(self.scopes.bindings(name.text, name)):
+            known = earlier.value is not None and earlier.value.type != "none"
+            if earlier.start < binding.start and earlier.kind in ("assign", "item") and known:
+                before = self.of(earlier.value, depth - 1) if earlier.value is not None else NOTHING
+                return before.kind not in ("", value.kind)
+        return False
+
+    def _is_used_as_tensor(self, name: Node) -> bool:
+        """Whether the function around a name calls a method of it that only tensors have."""
+        function = self.scopes.function(name)
+        key = function.start if function is not None else -1, name.text
+        if function is None or not self._has_torch:
+            return False
+        if key not in self._used_as_tensor:
+            self._used_as_tensor[key] = any(
+                function.start < use.start < function.end and _is_tensor_method(use)
+                for use in self.scopes.uses(name.text)
+            )
+        return self._used_as_tensor[key]
+
+    def _element(self, name: Node, binding: Binding, depth: int) -> Abstract:
         """What iterating over a value gives: a parameter annotated list[Tensor] gives tensors."""
+        source = _iterated(name, binding.value) if binding.value is not None else None
+        if source is None:
+            return NOTHING
+        value = self.of(source, depth - 1)
         if value.kind in ("tensor", "array", "traced"):
             return value
-        source = binding.value
-        if source is not None and source.type == "call" and self.scopes.qualified(source) == "range":
+        if value.kind == "list" and value.place == "device":  # read back, and gone through on the host
+            return Abstract("number", "", "device")
+        if source.type == "call" and self.scopes.qualified(source) == "range":
             return Abstract("number", "int")
-        if source is not None and source.type == "identifier":
+        if source.type == "identifier":
             outer = self.scopes.binding(source.text, source)
             if outer is not None and _TENSOR_ANNOTATION.search(outer.annotation):
                 return Abstract("tensor")
@@ -414,9 +495,10 @@ class Values:
         return join([self.of(one, depth - 1) for one in values])
 
     def _unpacked(self, value: Node, index: int, depth: int) -> Abstract:
-        """One element of a tuple that a call returns."""
+        """One element of a tuple that a call returns, or of a tensor."""
         if value.type != "call":
-            return NOTHING
+            whole = self.of(value, depth - 1)
+            return msgspec.structs.replace(whole, dtype="") if whole.kind == "tensor" else NOTHING
         name = self.scopes.qualified(value)
         if name in _ELSEWHERE:
             return self._read(value, _ELSEWHERE[name]) if index == 0 else NOTHING
@@ -426,7 +508,7 @@ class Values:
         if local is not None:
             return self._returned(local, index, depth)
         whole = self.of(value, depth - 1)  # `values, indices = torch.topk(...)` differ in dtype
-        return Abstract(whole.kind, "", whole.place) if whole.kind in ("tensor", "array", "traced") else NOTHING
+        return msgspec.structs.replace(whole, dtype="") if whole.kind in ("tensor", "array", "traced") else NOTHING
 
     def _read(self, call: Node, default: str) -> Abstract:
         """What a reader of another package returns."""
@@ -472,6 +554,10 @@ class Values:
         name = self.scopes.qualified(node)
         if name.startswith("numpy."):
             return self._numpy(node, name.removeprefix("numpy."), depth)
+        if name in _HOST_LOADERS:
+            return Abstract("tensor", "", "host")
+        if name.startswith(_LIKE_TORCH):
+            return self._torch(node, name.rpartition(".")[2], depth)
         if name.startswith("torch."):
             return self._torch(node, name.removeprefix("torch."), depth)
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.")):
@@ -486,17 +572,30 @@ class Values:
         if name.startswith("scipy.signal.") and name.rpartition(".")[2] in ("get_window", "firwin"):
             return Abstract("array", "float64", "host")
         if name.startswith(("math.", "random.")) or name == "time.time":
-            return Abstract("number", "" if name.endswith(_WHOLE) else "float")
+            dtype = "" if name.endswith(_WHOLE) else "float"
+            return msgspec.structs.replace(self._number(node.arguments, depth), dtype=dtype)
         local = self._local(function)
         if local is not None and (returned := self._returned(local, None, depth)).kind:
             return returned
         if function.type == "attribute":
             return self._method(node, function["attribute"].text, self.of(function["object"], depth - 1))
-        if name in ("len", "int", "float", "bool", "min", "max"):
-            return Abstract("number", _NUMBERS.get(name, ""))
+        if name in _OF_NUMBERS:
+            return msgspec.structs.replace(self._number(node.arguments, depth), dtype=_NUMBERS.get(name, ""))
+        if name == "len":
+            sized = bool(node.arguments) and self.of(node.arguments[0], depth - 1).sized
+            return Abstract("number", "int", "device" if sized else "")
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
+
+    def _number(self, arguments: list[Node], depth: int) -> Abstract:
+        """A Python number made of others, or of tensors: it is read back if one of them is on the device."""
+        given = [self.of(argument, depth - 1) for argument in arguments]
+        read = any(
+            one.place != "host" if one.kind == "tensor" else one.kind == "number" and one.place == "device"
+            for one in given
+        )
+        return Abstract("number", "", "device" if read else "")
 
     def _instance(self, function: Node) -> Abstract:
         """What calling a class of this file makes; nothing is known of subclasses of classes from elsewhere."""
@@ -570,38 +669,39 @@ class Values:
         return False
 
     def _torch(self, node: Node, name: str, depth: int) -> Abstract:
-        if name.startswith(_NO_TENSORS):
+        if name in _LEGACY:
+            return Abstract("tensor", _LEGACY[name], "host")
+        module, _, last = name.rpartition(".")
+        parameter = name in ("nn.Parameter", "nn.Buffer", "nn.parameter.Parameter")
+        if not parameter and (module not in _TENSOR_MODULES or last.startswith(_ASK) or last in _NO_TENSOR):
+            return NOTHING
             return NOTHING
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
         first = self.of(node.arguments[0], depth - 1) if node.arguments else NOTHING
-        if name in _LEGACY:
-            return Abstract("tensor", _LEGACY[name], "host")
-        if name in ("nn.Parameter", "nn.Buffer", "nn.parameter.Parameter"):
+        if parameter:
             return msgspec.structs.replace(first, place="") if first.kind == "tensor" else Abstract("tensor")
-        if name.startswith("nn.") and name.count(".") == 1:
-            return NOTHING
         if name in _TORCH_CREATORS:
             if not dtype and dtype_argument is None and _takes_dtype(name, first):
                 dtype = _WIDENED.get(first.dtype, "") if name in _TO_COMPLEX else first.dtype
             default = first.place if name.endswith("_like") else "host"
             return Abstract("tensor", dtype, self.place(device_argument) if device_argument is not None else default)
-        if name in ("load", "device", "dtype", "Generator", "is_tensor", "compile", "jit.script", "no_grad", "finfo"):
-            return NOTHING
         inputs = [self.of(argument, depth - 1) for argument in node.arguments]
         tensors = [one for one in inputs if one.kind == "tensor"]
         merged = tensors[0] if tensors else Abstract("tensor")
         for one in tensors[1:]:
             merged = promote(merged, one)
-        return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place)
+        sized = name in _SELECTIONS or (name == "where" and len(node.arguments) == 1)
+        sized = sized and merged.place != "host"
+        return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place, "data" if sized else "")
 
     def _method(self, node: Node, method: str, owner: Abstract) -> Abstract:
-        if method == "item":
-            return Abstract("number", "float" if owner.dtype.startswith(("float", "bfloat")) else "", "host")
-        if method == "numpy":
-            return Abstract("array", owner.dtype, "host")
-        if method == "tolist":
-            return Abstract("list")
+        if method in _HOST_METHODS:
+            read = owner.kind == "tensor" and owner.place != "host" and method != "numpy"
+            place = "device" if read else "host"
+            if method == "item":
+                return Abstract("number", "float" if owner.dtype.startswith(("float", "bfloat")) else "", place)
+            return Abstract("list", "", place) if method == "tolist" else Abstract("array", owner.dtype, place)
         if owner.kind == "image" and method in _IMAGE_METHODS:
             mode = node.argument(0, "mode") if method == "convert" else None
             return Abstract("image", "uint8" if mode is not None and mode.constant in _EIGHT_BITS else owner.dtype)
@@ -612,7 +712,7 @@ class Values:
         if method == "astype":
             return Abstract(owner.kind or "array", self.dtype(node.argument(0, "dtype")), owner.place)
         if method in _CONVERSIONS and not node.arguments:
-            return Abstract(owner.kind or "tensor", _CONVERSIONS[method], owner.place)
+            return Abstract(owner.kind or "tensor", _CONVERSIONS[method], owner.place, owner.sized)
         if method == "cpu":
             return Abstract("tensor", owner.dtype, "host")
         if method in ("cuda", "xpu", "npu"):
@@ -626,12 +726,27 @@ class Values:
         if (given := node.argument(None, "dtype")) is not None and (owner.kind or method.startswith("new_")):
             return Abstract(owner.kind or "tensor", self.dtype(given), owner.place)
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
-            return Abstract("number")
+            return Abstract("number", "", "device" if owner.sized else "")
+        if method.startswith(_ASK) or method in ("storage", "untyped_storage"):
+            return NOTHING
+        if not owner.kind and self._is_tensor_call(node, method):
+            return Abstract("tensor", _result(method, ""))
         if owner.kind not in ("tensor", "array", "traced"):
             return NOTHING
         if owner.kind == "array":
             return Abstract("array", _of_array_method(method, owner.dtype), "host")
-        return Abstract(owner.kind, _result(method, owner.dtype), owner.place)
+        selects = method in _SELECTIONS and owner.kind == "tensor" and owner.place != "host"
+        sized = "data" if selects else owner.sized if method in _KEEP_SIZE else ""
+        return Abstract(owner.kind, _result(method, owner.dtype), owner.place, sized)
+
+    def _is_tensor_call(self, call: Node, method: str) -> bool:
+        """Whether a method of something unknown is one of tensors, by its name or by an argument `dim` or `keepdim`."""
+        named = call.argument(None, "dim") is not None or call.argument(None, "keepdim") is not None
+        return (named or method in _OF_TENSORS) and self._has_torch
+
+    @cached_property
+    def _has_torch(self) -> bool:
+        return any(module.partition(".")[0] == "torch" for module in self.scopes.imports.values())
 
     def _moved(self, node: Node, owner: Abstract) -> Abstract:
         """`x.to(...)`: a dtype, a device, another tensor, or both."""
@@ -647,7 +762,71 @@ class Values:
                 place = self.place(argument)
             else:
                 dtype = ""
-        return Abstract(owner.kind or "tensor", dtype, place)
+        return Abstract(owner.kind or "tensor", dtype, place, owner.sized)
+
+
+def _iterated(name: Node, iterable: Node) -> Node | None:
+    """What a loop's variable runs over: `xs` for the x of `for i, x in enumerate(xs)`, and of `zip(xs, ys)`."""
+    function = iterable["function"].text if iterable.type == "call" else ""
+    if function not in ("enumerate", "zip", "tqdm", "reversed"):
+        return iterable
+    given = iterable.get("arguments")
+    loop = iterable.parent
+    arguments = [one for one in given.children if one.type != "keyword_argument"] if given is not None else []
+    targets = loop["left"].children if loop is not None and loop.get("left") is not None else []
+    place = next((at for at, target in enumerate(targets) if target.text == name.text), 0)
+    if function == "enumerate":
+        place -= 1
+    elif function in ("tqdm", "reversed"):
+        place = 0
+    return arguments[place] if 0 <= place < len(arguments) else None
+
+
+def _is_number_here(use: Node) -> bool:
+    """Whether a name stands in the branch of a test that it is a number: `isinstance(x, int)`."""
+    for branch in use.ancestors("if_statement", "conditional_expression", "function_definition"):
+        if branch.type == "function_definition":
+            return False
+        test = branch.get("condition")
+        body = branch.get("consequence")
+        if branch.type == "conditional_expression" and len(branch.children) == 3:
+            body, test = branch.children[:2]
+        if test is None or body is None or not body.start <= use.start < body.end:
+            continue
+        for call in test.walk("call"):
+            asked = call.arguments if call["function"].text == "isinstance" else []
+            if len(asked) == 2 and asked[0].text == use.text and _NUMBER_ANNOTATION.search(asked[1].text):
+                return True
+    return False
+
+
+def _is_conditional(value: Node, use: Node) -> bool:
+    """Whether a value is given in a branch or loop that a use does not stand in."""
+    block = next((one for one in value.ancestors("block", "function_definition")), None)
+    while block is not None and block.type == "block":
+        owner = block.parent
+        if owner is None or owner.type in ("function_definition", "with_statement"):
+            return False
+        if not block.start <= use.start < block.end:
+            return True
+        block = next((one for one in block.ancestors("block", "function_definition")), None)
+    return False
+
+
+def _compares_values(comparison: Node) -> bool:
+    """Whether values are compared, and not identities (`is`) or membership (`in`)."""
+    operators = comparison.raw.children_by_field_name("operators")
+    return not any(one.type in ("is", "is not", "in", "not in") for one in operators)
+
+
+def _is_tensor_method(use: Node) -> bool:
+    """Whether a name is used as `x` in `x.unsqueeze(...)`."""
+    attribute = use.parent
+    if attribute is None or attribute.type != "attribute" or attribute["object"] != use:
+        return False
+    call = attribute.parent
+    is_called = call is not None and call.type == "call" and call["function"] == attribute
+    return is_called and attribute["attribute"].text in _OF_TENSORS
 
 
 def _result(operation: str, dtype: str) -> str:
@@ -726,14 +905,14 @@ def _names_dtype(node: Node) -> bool:
 
 
 def _annotated(annotation: str) -> Abstract:
-    if annotation.startswith(("list", "List", "tuple", "Tuple", "dict", "Dict", "Sequence", "Iterable")):
+    if _CONTAINER_ANNOTATION.search(annotation):
         return Abstract("list")
     if _TRACED_ANNOTATION.search(annotation):
         return Abstract("traced", "", "device")
     if _ARRAY_ANNOTATION.search(annotation):
         return Abstract("array", "", "host")
     if _TENSOR_ANNOTATION.search(annotation):
-        return Abstract("tensor")
+        return NOTHING if _NUMBER_ANNOTATION.search(annotation) else Abstract("tensor")
     if annotation in ("int", "float", "bool"):
         return Abstract("number")
     return Abstract("text") if annotation == "str" else NOTHING
@@ -747,8 +926,7 @@ def arithmetic(operator: str, left: Abstract, right: Abstract) -> Abstract:
         of_arrays = [side.dtype for side in (left, right) if side.kind == "array"]
         return msgspec.structs.replace(both, dtype=arrays.arithmetic(operator, of_arrays, numbers))
     if both.kind == "number":
-        dtype = _of_numbers(operator, numbers)
-        return Abstract("number", dtype)
+        return Abstract("number", _of_numbers(operator, numbers) if len(numbers) == 2 else "", both.place)
     if both.kind == "tensor":
         if "complex" in numbers:
             return msgspec.structs.replace(both, dtype=_WIDENED.get(both.dtype, ""))
@@ -784,4 +962,7 @@ def promote(left: Abstract, right: Abstract) -> Abstract:
         dtype = "float64" if "float64" in dtypes else next(iter(dtypes)) if len(dtypes) == 1 else ""
         places = {side.place for side in sides} - {""}
         return Abstract(kind, dtype, next(iter(places)) if len(places) == 1 else "")
-    return Abstract("number") if left.kind == right.kind == "number" else NOTHING
+    if left.kind == right.kind == "number":
+        return Abstract("number", "", "device" if "device" in (left.place, right.place) else "")
+    read = next((side for side in (left, right) if side.kind == "number" and side.place == "device"), NOTHING)
+    return read if NOTHING in (left, right) else NOTHING
