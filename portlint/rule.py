@@ -44,6 +44,7 @@ __all__ = [
     "on_platform",
     "one_runs",
     "ptx",
+    "unless",
     "words_of",
 ]
 
@@ -97,6 +98,11 @@ HOST_PASS = Guard(DEVICE_PASS.condition, False, "host code", 0)
 def on_platform(word: str) -> Guard:
     """A guard that holds only on the targets of a platform, for code that other platforms never read."""
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
+
+
+def unless(query: str) -> Guard:
+    """A guard that holds where a query, such as "torch.accelerator.is_available", is not true."""
+    return Guard(Name(query), False, f"not {query}", 0)
 
 
 def asked_by(guards: Sequence[Guard]) -> frozenset[str]:

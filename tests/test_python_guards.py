@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -360,3 +361,46 @@ def test_a_long_chain_of_functions_is_not_followed_forever() -> None:
 )
 def test_names(code: str, name: str) -> None:
     assert list(source(code).root.walk("call"))[0 if code == "f()()" else -1].name == name
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "pytest.param(here(), 2, marks=pytest.mark.skipif(not torch.cuda.is_available()))",
+        "pytest.param(here(), marks=[pytest.mark.slow, pytest.mark.gpu])",
+        "pytest.param(here(), marks=(RunIf(min_cuda_gpus=1),))",
+    ],
+)
+def test_the_marks_of_one_case_of_a_test(code: str) -> None:
+    assert lives_on("import pytest\n" + code, *AVAILABLE) == AVAILABLE
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if kind == Backend.CUDA: here()",
+        "if kind is DeviceType.CUDA: here()",
+        "if self.distributed_type == DistributedType.MULTI_GPU: here()",
+        "if kind != Backend.CUDA: raise ValueError\nhere()",
+    ],
+)
+def test_a_member_of_an_enumeration_named_for_cuda(code: str) -> None:
+    assert lives_on(code, "hopper", "cdna3", "mps", "cpu") == {
+        "hopper": None,
+        "cdna3": None,
+        "mps": False,
+        "cpu": False,
+    }
+
+
+@pytest.mark.parametrize("place", ["cuda.py", "cuda/ops.py", "cuda/kernels/scan.py"])
+@pytest.mark.parametrize(("sibling", "expected"), [("mps", False), ("utils", True)])
+def test_a_file_of_cudas_own_beside_those_of_other_machines(
+    place: str, sibling: str, expected: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "backends" / sibling).mkdir(parents=True)
+    (tmp_path / "backends" / "cuda").mkdir()
+    file = str(tmp_path / "backends" / place)
+    guards = next(Source(file, b"here()\n", "python", file).root.walk("call")).guards
+    assert is_live(guards, load("mps").queries()) is expected
+    assert is_live(guards, load("cdna3").queries()) is True

@@ -5,11 +5,12 @@ Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
 only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
-"default-not-used" (a parameter whose default no call in the file takes, or that its function never reads),
-"own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
-looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
-OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is
-caught here, or by all callers of the function), "every-hip" (in the branch for all of HIP, whatever its architecture).
+"default-not-used" (a parameter whose default no call in the file takes, or that its function never reads), "test" (in
+a test, or a file of tests), "own-package" (an import of a package of the same tree), "guarded-import" (a failed import
+is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
+ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command"
+(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
+HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -58,6 +59,7 @@ _OF_CALLS = frozenset(
     (*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError", "NVMLError")
 )
 """what is raised without the device: by torch.cuda RuntimeError or AssertionError, by NVML its own, else by None"""
+_TEST_FILE = re.compile(r"(^|[/\\])(test_[^/\\]*|[^/\\]*_test\.py|conftest\.py)$")
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
 
@@ -104,6 +106,8 @@ class Roles:
                 return self._inside(node, _KERNEL_MARKS)
             case "import-time":
                 return self._runs_at_import(node)
+            case "test":
+                return self._is_of_a_test(node)
             case "step-loop":
                 return self._is_in_step_loop(node)
             case "occasional":
@@ -238,6 +242,12 @@ class Roles:
         function = self.scopes.function(call)
         callers = self.scopes.callers(function) if function is not None else []
         return bool(callers) and all(self._is_caught(one, _OF_COMMANDS) for one in callers)
+
+    def _is_of_a_test(self, node: Node) -> bool:
+        """Whether a node stands in a file of tests by its name, or in a test."""
+        if _TEST_FILE.search(self.scopes.source.path):
+            return True
+        return any(function["name"].text.startswith("test") for function in node.ancestors("function_definition"))
 
     def _is_in_step_loop(self, node: Node) -> bool:
         """Whether a loop around a node trains or decodes: it takes steps, more than a few, and does not wait anyway.
