@@ -45,6 +45,7 @@ __all__ = [
     "one_runs",
     "ptx",
     "unless",
+    "when",
     "words_of",
 ]
 
@@ -98,6 +99,11 @@ HOST_PASS = Guard(DEVICE_PASS.condition, False, "host code", 0)
 def on_platform(word: str) -> Guard:
     """A guard that holds only on the targets of a platform, for code that other platforms never read."""
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
+
+
+def when(query: str) -> Guard:
+    """A guard that holds where a query, such as "torch.cuda.is_available", is true."""
+    return Guard(Name(query), True, query, 0)
 
 
 def unless(query: str) -> Guard:

@@ -1,0 +1,78 @@
+"""Code refuses to run where there is no CUDA device.
+
+`assert torch.cuda.is_available()`, or an error for every device type that a list does not name, shuts out machines on
+which the rest of the code might run as it is.
+
+## Exceptions
+A gate is reported where it closes on the target whatever else it asks: an option (`device == "cuda" and not ...`), a
+skip, and a test of a backend that the target has are silent. So is a tensor's `is_cuda` in front of a Triton kernel,
+which needs the GPU itself.
+
+## References
+https://docs.pytorch.org/docs/stable/torch.html#accelerators
+"""
+
+from __future__ import annotations
+
+from portlint.rule import Hit, Hits, Node, Rule
+
+rule = Rule(
+    assumes={"device.cuda": "native"},
+    message="'{text}' decides that nothing runs without CUDA; {target} has {fact}.",
+    remedy={
+        "mps": "Let `torch.backends.mps.is_available()` in as well, or ask `torch.accelerator.is_available()` (PyTorch 2.6 and newer).",
+        "gaudi": "Let `torch.hpu.is_available()` in as well.",
+        "intel-xpu": "Let `torch.xpu.is_available()` in as well, or ask `torch.accelerator.is_available()` (PyTorch 2.6 and newer).",
+        "*": "Refuse only what cannot run without CUDA, and let the caller name another device for the rest.",
+    },
+)
+
+ELSEWHERE: dict[str, bool | str | None] = {
+    "torch.cuda.is_available": False,
+    "torch.backends.mps.is_available": False,
+    "torch.xpu.is_available": False,
+    "torch.hpu.is_available": False,
+    "torch.version.cuda": None,
+    "torch.version.hip": None,
+    "device.is_cuda": False,
+    "device.type": "other",
+}
+"""what code learns on a machine of which it knows nothing"""
+WITH_CUDA: dict[str, bool | str | None] = {
+    "torch.cuda.is_available": True,
+    "device.is_cuda": True,
+    "device.type": "cuda",
+}
+QUERIES = ("torch.cuda.is_available", "device.is_cuda", "device.type")
+LEAVING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
+SKIPS = ("Skip", "skip")
+
+
+@rule.python("(assert_statement . (_) @test)")
+def assertion(test: Node) -> Hits:
+    if _is_about_cuda(test) and not test.may_hold(ELSEWHERE) and test.may_hold(WITH_CUDA):
+        yield Hit(test, guards=(*test.guards, test.fails))
+
+
+@rule.python("(if_statement condition: (_) @test consequence: (block) @body)")
+def refusal(test: Node, body: Node) -> Hits:
+    if not body.children or not _refuses(body.children[-1]) or not _is_about_cuda(test):
+        return
+    if test.must_hold(ELSEWHERE) and not test.must_hold(WITH_CUDA):
+        yield Hit(test, guards=(*test.guards, test.holds))
+
+
+def _is_about_cuda(test: Node) -> bool:
+    if not any(map(test.asks, QUERIES)) or not test.source.imports("torch") or test.role("test"):
+        return False
+    return not (test.asks("device.is_cuda") and test.source.imports("triton")) and not test.role("guarded-call")
+
+
+def _refuses(statement: Node) -> bool:
+    """Whether a statement ends the work with an error: `raise`, `sys.exit("...")`, `sys.exit(1)`; a skip does not."""
+    if statement.type == "raise_statement":
+        return not any(word in statement.text for word in SKIPS)
+    call = statement.children[0] if statement.type == "expression_statement" and statement.children else None
+    if call is None or call.type != "call" or call.name not in LEAVING:
+        return False
+    return bool(call.arguments) and call.arguments[0].constant != 0
