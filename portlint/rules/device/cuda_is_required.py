@@ -48,13 +48,15 @@ LEAVING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 SKIPS = ("Skip", "skip")
 
 
-@rule.python("(assert_statement . (_) @test)")
+@rule.python('((assert_statement . (_) @test) (#match? @test "cuda|CUDA|gpu|GPU|device"))')
 def assertion(test: Node) -> Hits:
     if _is_about_cuda(test) and not test.may_hold(ELSEWHERE) and test.may_hold(WITH_CUDA):
         yield Hit(test, guards=(*test.guards, test.fails))
 
 
-@rule.python("(if_statement condition: (_) @test consequence: (block) @body)")
+@rule.python(
+    '((if_statement condition: (_) @test consequence: (block) @body) (#match? @test "cuda|CUDA|gpu|GPU|device"))'
+)
 def refusal(test: Node, body: Node) -> Hits:
     if not body.children or not _refuses(body.children[-1]) or not _is_about_cuda(test):
         return

@@ -39,16 +39,18 @@ CHOSEN = re.compile(r"\bdevice|\bis None\b|\bis not None\b|\bauto\b|\bno_cuda|\b
 """words of a test around a choice by which somebody else can choose"""
 
 
-@rule.python("(conditional_expression (_) @body (_) @test (_) @other)")
+@rule.python('((conditional_expression . (_) @body . (_) @test . (_) @other) (#match? @body "cuda"))')
 def expression(body: Node, test: Node, other: Node) -> Hits:
     choice = body.parent
-    if choice is None or choice.children != [body, test, other] or not _is_two_way(test, body, other):
+    if choice is None or not _is_two_way(test, body, other):
         return
     if not _is_optional(choice) and not _only_loads(choice):
         yield Hit(choice, guards=(*choice.guards, test.fails))
 
 
-@rule.python("(if_statement condition: (_) @test consequence: (block . (_) @first) !alternative)")
+@rule.python(
+    '((if_statement condition: (_) @test consequence: (block . (_) @first) !alternative) (#match? @first "cuda"))'
+)
 def one_branch(test: Node, first: Node) -> Hits:
     statement = next(test.ancestors("if_statement"))
     if _is_optional(statement):
@@ -70,9 +72,10 @@ def one_branch(test: Node, first: Node) -> Hits:
         yield Hit(test, guards=(*test.guards, test.fails))
 
 
-@rule.python(
-    "(if_statement condition: (_) @test consequence: (block . (_) @first) alternative: (else_clause body: (block . (_) @last)))"
-)
+@rule.python("""
+    ((if_statement condition: (_) @test consequence: (block . (_) @first)
+        alternative: (else_clause body: (block . (_) @last))) (#match? @first "cuda"))
+""")
 def two_branches(test: Node, first: Node, last: Node) -> Hits:
     statement = next(test.ancestors("if_statement"))
     if _is_optional(statement) or any(one.type == "elif_clause" for one in statement.children):

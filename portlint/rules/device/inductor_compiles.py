@@ -1,20 +1,21 @@
 """`torch.compile` is told to use Inductor, which has no code for the device.
 
-Inductor generates code for CPUs, for NVIDIA, AMD and Intel GPUs, and for MPS. Gaudi, TPU and Trainium bring backends of
-their own; with Inductor named, or one of its modes, the first call fails.
+Gaudi, TPU and Trainium bring backends of their own. With Inductor named there, or one of the modes that only it has, the
+first call of the compiled model fails.
 
 ## References
 https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler.html
 https://docs.pytorch.org/xla/release/r2.8/perf/dynamo.html
+https://docs.habana.ai/en/latest/PyTorch/Reference/PyTorch_Support_Matrix.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of
+from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
-    assumes={"device.type": any_of(("cuda", "cpu", "xpu", "mps"))},
-    message="'{text}' is Inductor's, and has no code for the device; {target} has {fact}.",
+    assumes={"device.inductor": "native"},
+    message="'{text}' asks for Inductor; {target} has {fact}.",
     remedy={
         "gaudi": "Choose the backend by device: `torch.compile(model, backend='hpu_backend')`.",
         "tpu": "Choose the backend by device: `torch.compile(model, backend='openxla')`.",
