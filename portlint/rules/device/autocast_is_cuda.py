@@ -26,7 +26,6 @@ rule = Rule(
         "neuron": "Use `torch.autocast('xla', dtype=torch.bfloat16)`, without a scaler.",
         "*": "Pass the device's own type: `torch.autocast(x.device.type, dtype=...)`.",
     },
-    otherwise="degrades",
 )
 
 OF_CUDA = ("torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast")
@@ -43,14 +42,18 @@ def autocast(call: Node) -> Hits:
     if enabled is not None and enabled.constant is False:
         return
     if not call.role("test"):
-        yield Hit(call["function"], guards=call.guards if enabled is None else (*call.guards, enabled.holds))
+        guards = call.guards if enabled is None else (*call.guards, enabled.holds)
+        yield Hit(call["function"], guards=guards, otherwise="degrades")
 
 
 @rule.calls(*SCALERS, *SCALERS_BY_TYPE)
 def scaler(call: Node) -> Hits:
     device = call.argument(0, "device") if call.name in SCALERS_BY_TYPE else None
-    if call.argument(None, "enabled") is None and (device is None or _is_cuda(device)) and not call.role("test"):
-        yield Hit(call["function"])
+    splat = any(child.type == "dictionary_splat" for child in call["arguments"].children)
+    if splat or call.argument(None, "enabled") is not None or (device is not None and not _is_cuda(device)):
+        return
+    if not call.role("test"):
+        yield Hit(call["function"], otherwise="degrades")
 
 
 def _is_cuda(device: Node | None) -> bool:

@@ -5,8 +5,8 @@ which the rest of the code might run as it is.
 
 ## Exceptions
 A gate is reported where it closes on the target whatever else it asks: an option (`device == "cuda" and not ...`), a
-skip, and a test of a backend that the target has are silent. So is a tensor's `is_cuda` in front of a Triton kernel,
-which needs the GPU itself.
+gate in one branch of a function, a skip, and a test of a backend that the target has are silent. So are a function
+named for CUDA, and a tensor's `is_cuda` in front of a Triton kernel, which needs the GPU itself.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -14,7 +14,7 @@ https://docs.pytorch.org/docs/stable/torch.html#accelerators
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -45,6 +45,7 @@ WITH_CUDA: dict[str, bool | str | None] = {
 }
 QUERIES = ("torch.cuda.is_available", "device.is_cuda", "device.type")
 LEAVING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
+NAMES = frozenset(("cuda", "nvidia", "gpu", "sm"))
 SKIPS = ("Skip", "skip")
 
 
@@ -65,9 +66,30 @@ def refusal(test: Node, body: Node) -> Hits:
 
 
 def _is_about_cuda(test: Node) -> bool:
+    """Whether a test asks for CUDA, and decides about all that follows in the function or the module."""
     if not any(map(test.asks, QUERIES)) or not test.source.imports("torch") or test.role("test"):
         return False
+    if _is_in_a_branch(test) or _is_named_for_cuda(test):
+        return False
     return not (test.asks("device.is_cuda") and test.source.imports("triton")) and not test.role("guarded-call")
+
+
+def _is_in_a_branch(test: Node) -> bool:
+    """Whether only one way through the function meets the gate, as that of an optional feature."""
+    gate = next(test.ancestors("if_statement", "assert_statement", "elif_clause"))
+    for parent in gate.ancestors():
+        if parent.type in ("function_definition", "module"):
+            return False
+        if parent.type in ("if_statement", "except_clause", "case_clause", "for_statement", "while_statement"):
+            return "__main__" not in parent.text.partition("\n")[0]
+    return False
+
+
+def _is_named_for_cuda(test: Node) -> bool:
+    """Whether the function around a gate says in its name that it is about CUDA."""
+    function = test.function
+    words = words_of(function["name"].text) if function is not None else []
+    return not NAMES.isdisjoint(words)
 
 
 def _refuses(statement: Node) -> bool:
