@@ -167,9 +167,18 @@ def _is_taken(keyword: Node, value: Node) -> bool:
 def _is_kept(target: Node, value: Node) -> bool:
     """Whether an assignment makes it the device of what follows; a name such as CUDA_DEVICE leaves the choice open."""
     name = target.text.rpartition(".")[2].lower()
-    if value.role("test") and target.type != "identifier":
+    if value.role("test") and (target.type != "identifier" or not any(map(_is_placing, target.uses))):
         return False
     return "cuda" not in name and (name in TAKES_A_DEVICE or value.type == "call")
+
+
+def _is_placing(use: Node) -> bool:
+    """Whether a use of a device's name puts something on it: `x.to(device)`, `torch.ones(4, device=device)`."""
+    parent = use.parent
+    call = next(use.ancestors("call"), None)
+    if parent is None or call is None or parent.type not in ("keyword_argument", "argument_list"):
+        return False
+    return call["function"].text.rpartition(".")[2] == "to" or call.name.startswith("torch.")
 
 
 def _is_passed(call: Node, value: Node) -> bool:

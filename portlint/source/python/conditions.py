@@ -51,6 +51,7 @@ _DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
 _DEVICE_GETTER = re.compile(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
+_KIND_NAME = re.compile(r"(^|_)(accelerator|hardware|backend|platform)(_?(type|name|kind))?$")
 _CUDA_MEMBER = re.compile(r"([A-Z]+_)?(CUDA|GPU)")
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _CAPABILITY_TESTS = {"is_device_capability": "==", "has_device_capability": ">="}
@@ -118,7 +119,7 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
     values = [_as_number(scopes, one, values) or value for one, value in zip(operands, values, strict=True)]
     if any(isinstance(value, Literal) and isinstance(value.value, str) for value in values):
         values = [
-            Name("device.type") if _asks_for_device(scopes, one) else value
+            Name("device.type") if _asks_for_device(scopes, one) or _is_kind(one, values) else value
             for one, value in zip(operands, values, strict=True)
         ]
     tests: list[Expression] = []
@@ -130,6 +131,11 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
         else:
             return UNANSWERABLE
     return tests[0] if len(tests) == 1 else Op("and", tuple(tests))
+
+
+def _is_kind(operand: Node, values: list[Expression]) -> bool:
+    """Whether an operand such as `config.accelerator` says the kind of device, since it is compared with "cuda"."""
+    return Literal("cuda") in values and _KIND_NAME.search(_last(operand)) is not None
 
 
 def _is_enumerated_cuda(operand: Node) -> bool:
