@@ -61,7 +61,7 @@ AVAILABLE = {"hopper": True, "cdna3": True, "mps": False, "tpu-v6e": False, "cpu
         "if device.startswith('cuda'): here()",
         "if args.device == 'cuda': here()",
         "if config.accelerator == 'cuda': here()",
-        "if platform_name != 'cuda': raise ValueError\nhere()",
+        "if hardware_type != 'cuda': raise ValueError\nhere()",
         "if device.type in ('cuda',): here()",
         "if getattr(x, 'is_cuda'): here()",
         "match device.type:\n    case 'cuda': here()",

@@ -167,8 +167,10 @@ def _is_taken(keyword: Node, value: Node) -> bool:
 def _is_kept(target: Node, value: Node) -> bool:
     """Whether an assignment makes it the device of what follows; a name such as CUDA_DEVICE leaves the choice open."""
     name = target.text.rpartition(".")[2].lower()
-    if value.role("test") and (target.type != "identifier" or not any(map(_is_placing, target.uses))):
-        return False
+    if value.role("test"):
+        uses = [use for use in target.uses if use.function == value.function] if target.type == "identifier" else []
+        if not any(map(_is_placing, uses)):
+            return False
     return "cuda" not in name and (name in TAKES_A_DEVICE or value.type == "call")
 
 

@@ -51,7 +51,7 @@ _DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
 _DEVICE_GETTER = re.compile(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
-_KIND_NAME = re.compile(r"(^|_)(accelerator|hardware|backend|platform)(_?(type|name|kind))?$")
+_KIND_NAME = re.compile(r"(^|_)(accelerator|hardware)(_?(type|name|kind))?$")
 _CUDA_MEMBER = re.compile(r"([A-Z]+_)?(CUDA|GPU)")
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _CAPABILITY_TESTS = {"is_device_capability": "==", "has_device_capability": ">="}
