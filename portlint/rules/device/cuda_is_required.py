@@ -6,7 +6,7 @@ which the rest of the code might run as it is.
 ## Exceptions
 A gate is reported where it closes on the target whatever else it asks: an option (`device == "cuda" and not ...`), a
 gate in one branch of a function, a skip, and a test of a backend that the target has are silent. So are a function
-named for CUDA, and a tensor's `is_cuda` in front of a Triton kernel, which needs the GPU itself.
+named for CUDA, and a test of where a tensor is (`x.is_cuda`), which stands in front of a kernel that needs it there.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -43,7 +43,9 @@ WITH_CUDA: dict[str, bool | str | None] = {
     "device.is_cuda": True,
     "device.type": "cuda",
 }
-QUERIES = ("torch.cuda.is_available", "device.is_cuda", "device.type")
+QUERIES = ("torch.cuda.is_available", "device.type")
+SETTINGS = frozenset(("self", "cls", "args", "cfg", "config", "opt", "options", "params", "torch"))
+"""what has the device that was chosen for the whole program as its `.device`"""
 LEAVING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 NAMES = frozenset(("cuda", "nvidia", "gpu", "sm"))
 SKIPS = ("Skip", "skip")
@@ -71,7 +73,14 @@ def _is_about_cuda(test: Node) -> bool:
         return False
     if _is_in_a_branch(test) or _is_named_for_cuda(test):
         return False
-    return not (test.asks("device.is_cuda") and test.source.imports("triton")) and not test.role("guarded-call")
+    return not test.asks("device.is_cuda") and not _is_of_a_tensor(test) and not test.role("guarded-call")
+
+
+def _is_of_a_tensor(test: Node) -> bool:
+    """Whether a test asks where a tensor is, `x.device.type`: the kernel behind it needs its inputs there."""
+    return any(
+        one["attribute"].text == "device" and one["object"].text not in SETTINGS for one in test.walk("attribute")
+    )
 
 
 def _is_in_a_branch(test: Node) -> bool:
