@@ -46,6 +46,8 @@ __all__ = [
     "one_runs",
     "ptx",
     "torch_operators",
+    "unless",
+    "when",
     "words_of",
 ]
 
@@ -105,6 +107,16 @@ def in_generation(major: int) -> Guard:
     """A guard that holds only on devices whose compute capability has that major version."""
     own = Op("item", (Name("device.capability"), Literal(0)))
     return Guard(Op("==", (own, Literal(major))), True, f"compute capability {major}.x", 0)
+
+
+def when(query: str) -> Guard:
+    """A guard that holds where a query, such as "torch.cuda.is_available", is true."""
+    return Guard(Name(query), True, query, 0)
+
+
+def unless(query: str) -> Guard:
+    """A guard that holds where a query, such as "torch.accelerator.is_available", is not true."""
+    return Guard(Name(query), False, f"not {query}", 0)
 
 
 def asked_by(guards: Sequence[Guard]) -> frozenset[str]:

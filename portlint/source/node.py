@@ -181,6 +181,11 @@ class Node:
         """Of a test: whether it can be true where queries are answered so."""
         return evaluate(self.source.analysis.condition(self), Environment(answers)) in (True, UNKNOWN)
 
+    def must_hold(self, answers: Mapping[str, Value]) -> bool:
+        """Of a test: whether it is true where queries are answered so, whatever others say."""
+        outcome = evaluate(self.source.analysis.condition(self), Environment(answers))
+        return outcome is not UNKNOWN and bool(outcome)
+
     def asks(self, query: str) -> bool:
         """Of a test: whether it asks for that query, such as "device.capability", in whatever spelling."""
         return query in names(self.source.analysis.condition(self))

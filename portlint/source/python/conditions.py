@@ -51,6 +51,8 @@ _DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str|obj))?$")
 _DEVICE_GETTER = re.compile(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
+_KIND_NAME = re.compile(r"(^|_)(accelerator|hardware)(_?(type|name|kind))?$")
+_CUDA_MEMBER = re.compile(r"([A-Z]+_)?(CUDA|GPU)")
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _CAPABILITY_TESTS = {"is_device_capability": "==", "has_device_capability": ">="}
 """vLLM's questions for the capability as one number, 90 for 9.0"""
@@ -112,10 +114,12 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
     values = [condition(scopes, operand, depth - 1) for operand in operands]
     if symbols == ["=="] and Literal("nccl") in values:  # the backend of a process group that is running
         return _ONLY_WITH_CUDA
+    if symbols in (["=="], ["is"], ["!="], ["is not"]) and any(map(_is_enumerated_cuda, operands)):
+        return _ONLY_WITH_CUDA if symbols[0] in ("==", "is") else Op("not", (_ONLY_WITH_CUDA,))
     values = [_as_number(scopes, one, values) or value for one, value in zip(operands, values, strict=True)]
     if any(isinstance(value, Literal) and isinstance(value.value, str) for value in values):
         values = [
-            Name("device.type") if _asks_for_device(scopes, one) else value
+            Name("device.type") if _asks_for_device(scopes, one) or _is_kind(one, values) else value
             for one, value in zip(operands, values, strict=True)
         ]
     tests: list[Expression] = []
@@ -127,6 +131,16 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
         else:
             return UNANSWERABLE
     return tests[0] if len(tests) == 1 else Op("and", tuple(tests))
+
+
+def _is_kind(operand: Node, values: list[Expression]) -> bool:
+    """Whether an operand such as `config.accelerator` says the kind of device, since it is compared with "cuda"."""
+    return Literal("cuda") in values and _KIND_NAME.search(_last(operand)) is not None
+
+
+def _is_enumerated_cuda(operand: Node) -> bool:
+    """Whether an operand is a member such as `Backend.CUDA` or `DistributedType.MULTI_GPU` of an enumeration."""
+    return operand.type == "attribute" and _CUDA_MEMBER.fullmatch(operand["attribute"].text) is not None
 
 
 def _call(scopes: Scopes, node: Node, depth: int) -> Expression:

@@ -13,11 +13,12 @@ in a loop that runs a model as often as is asked for), "occasional" (in some rou
 data sets, collators, step closures, tests, and of scripts that prepare data or convert checkpoints: their tensors are
 on the CPU, or may be read), "host-file" (of tests and such scripts), "only-element" (of a list that is written out, or
 in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
-takes, or that its function never reads), "own-package" (an import of a package of the same tree), "guarded-import" (a
-failed import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it
-raises ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught),
-"guarded-command" (a program that is not there is caught here, or by all callers of the function), "every-hip" (in the
-branch for all of HIP, whatever its architecture).
+takes, or that its function never reads), "test" (in a test, or a file of tests), "two-kinds-of-device" (in a file that
+names no accelerator but CUDA), "own-package" (an import of a package of the same tree), "guarded-import" (a failed
+import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
+ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command"
+(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
+HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -27,10 +28,12 @@ that is only compared with 0).
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portlint.condition import names
+from portlint.condition import names, words_of
 from portlint.source import nearby
+from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, is_every_hip
 from portlint.source.python import users
 from portlint.source.python.choices import comprehended
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from portlint.condition import Value
-    from portlint.source.node import Node
     from portlint.source.python.kernels import Kernels
     from portlint.source.python.scopes import Scopes
 
@@ -85,6 +87,12 @@ _OF_CALLS = frozenset(
     (*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError", "NVMLError")
 )
 """what is raised without the device: by torch.cuda RuntimeError or AssertionError, by NVML its own, else by None"""
+_ACCELERATORS = frozenset(
+    "mps xpu hpu habana gaudi npu ascend mlu musa tpu xla neuron neuronx directml dml mlx privateuseone".split()
+)
+_LONGEST_DEVICE = 24
+"""characters of a string that may name a device; what is longer is prose"""
+_TEST_FILE = re.compile(r"(^|[/\\])(test_[^/\\]*|[^/\\]*_test\.py|conftest\.py)$")
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
 _STORE = re.compile(r"state_?dict|checkpoint|ckpt", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
@@ -153,6 +161,10 @@ class Roles:
                 return self._inside(node, _KERNEL_MARKS)
             case "import-time":
                 return self._runs_at_import(node)
+            case "test":
+                return self._is_of_a_test(node)
+            case "two-kinds-of-device":
+                return not self._names_other_accelerators
             case "step-loop":
                 return self._is_in_step_loop(node)
             case "accumulated":
@@ -324,6 +336,22 @@ class Roles:
         function = self.scopes.function(call)
         callers = self.scopes.callers(function) if function is not None else []
         return bool(callers) and all(self._is_caught(one, _OF_COMMANDS) for one in callers)
+
+    @cached_property
+    def _names_other_accelerators(self) -> bool:
+        """Whether the code of a file, comments and prose left out, has a word for an accelerator that is not CUDA."""
+        root = Node(self.scopes.source, self.scopes.source.tree.root_node)
+        return any(
+            not _ACCELERATORS.isdisjoint(words_of(one.text)) or one.text == "torch.accelerator"
+            for one in root.walk("identifier", "string_content", "attribute")
+            if one.type != "string_content" or len(one.text) <= _LONGEST_DEVICE
+        )
+
+    def _is_of_a_test(self, node: Node) -> bool:
+        """Whether a node stands in a file of tests by its name, or in a test."""
+        if _TEST_FILE.search(self.scopes.source.path):
+            return True
+        return any(function["name"].text.startswith("test") for function in node.ancestors("function_definition"))
 
     def _is_host_code(self, node: Node) -> bool:
         """Whether code of this kind works on the CPU by custom: data sets, collators, tests, scripts for files."""
