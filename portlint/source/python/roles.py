@@ -64,7 +64,7 @@ _DECODES = frozenset(("argmax", "multinomial", "topk", "gumbel_softmax"))
 """what chooses the next token"""
 _LOADER = re.compile(r"(loader|_dl|dl)$", re.IGNORECASE)
 _HOST_FUNCTION = re.compile(
-    r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+)$"
+    r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+|test_\w+)$"
 )
 _HOST_CLASS = re.compile(
     r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
