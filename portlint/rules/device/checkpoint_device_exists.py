@@ -13,6 +13,8 @@ https://docs.pytorch.org/docs/stable/generated/torch.load.html
 
 from __future__ import annotations
 
+import re
+
 from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
@@ -22,19 +24,27 @@ rule = Rule(
 )
 
 
+OF_SCALARS = re.compile(r"scaler|scheduler|lr_sched|metric", re.IGNORECASE)
 SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 
 
 @rule.calls("torch.load", "torch.jit.load")
 def load(call: Node) -> Hits:
-    if any(function["name"].text.startswith("test") for function in call.ancestors("function_definition")):
+    if call.role("test") or _is_of_scalars(call) or (call.arguments and _is_saved_here(call.arguments[0])):
         return  # a test loads what it has saved
-    if call.arguments and _is_saved_here(call.arguments[0]):
-        return
     place = call.argument(1, "map_location")
     splat = any(child.type in ("dictionary_splat", "list_splat") for child in call["arguments"].children)
     if (place is None or place.type == "none") and not splat and not call.role("guarded-call"):
         yield Hit(call["function"])
+
+
+def _is_of_scalars(call: Node) -> bool:
+    """Whether what is loaded goes to a scaler or a scheduler, whose states are numbers."""
+    call_around = next(call.ancestors("call"), None)
+    owner = call_around["function"].get("object") if call_around is not None else None
+    statement = next(call.ancestors("assignment"), None)
+    names = [one.text for one in (owner, statement.get("left") if statement is not None else None) if one is not None]
+    return any(OF_SCALARS.search(name) for name in names)
 
 
 def _is_saved_here(file: Node) -> bool:

@@ -92,7 +92,7 @@ _ACCELERATORS = frozenset(
 )
 _LONGEST_DEVICE = 24
 """characters of a string that may name a device; what is longer is prose"""
-_TEST_FILE = re.compile(r"(^|[/\\])(test_[^/\\]*|[^/\\]*_test\.py|conftest\.py)$")
+_TEST_FILE = re.compile(r"(^|[/\\])(tests?[/\\].*|test_[^/\\]*|[^/\\]*_test\.py|conftest\.py)$")
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
 _STORE = re.compile(r"state_?dict|checkpoint|ckpt", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())

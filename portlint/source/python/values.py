@@ -121,6 +121,10 @@ _HOST_LOADERS = frozenset(
 )
 """functions that read files or images into tensors on the CPU"""
 _LIKE_TORCH = ("torchaudio.functional.", "torchvision.transforms.functional.")
+_NUMBER_METHODS = frozenset(
+    "size dim ndimension numel nelement element_size backward data_ptr stride storage_offset get_device".split()
+)
+"""methods of tensors that say something of their form, and do not read them"""
 _ASK = ("is_", "are_", "get_", "set_", "can_", "use_", "manual_", "enable_", "inference_")
 _NO_TENSOR = frozenset(
     "load save device dtype Generator Size compile no_grad set_grad_enabled finfo iinfo equal allclose autocast numel"
@@ -725,7 +729,7 @@ class Values:
             return Abstract(owner.kind or "tensor", self.dtype(node.arguments[0]), owner.place)
         if (given := node.argument(None, "dtype")) is not None and (owner.kind or method.startswith("new_")):
             return Abstract(owner.kind or "tensor", self.dtype(given), owner.place)
-        if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
+        if method in _NUMBER_METHODS:
             return Abstract("number", "", "device" if owner.sized else "")
         if method.startswith(_ASK) or method in ("storage", "untyped_storage"):
             return NOTHING
