@@ -23,6 +23,7 @@ __all__ = [
     "HOST_PASS",
     "PYTHON_KERNELS",
     "AnyOf",
+    "Assumed",
     "AtMost",
     "Edit",
     "Guard",
@@ -38,6 +39,7 @@ __all__ = [
     "asks_for_platform",
     "at_most",
     "cuda_name",
+    "divides",
     "has",
     "is_cuda_name",
     "none_runs",
@@ -81,6 +83,17 @@ def any_of(items: Iterable[str]) -> AnyOf:
     return AnyOf(tuple(items))
 
 
+class Divides(msgspec.Struct, frozen=True):
+    """The code has a size, and assumes that the number that the target wants divides it."""
+
+    size: int
+
+
+def divides(size: int) -> Divides:
+    """Assume that the target's number divides `size`."""
+    return Divides(size)
+
+
 DEVICE_PASS = Guard(
     Op("or", (Op("defined", (Name("__CUDA_ARCH__"),)), Op("defined", (Name("__HIP_DEVICE_COMPILE__"),)))),
     True,
@@ -120,7 +133,7 @@ def none_runs(places: Sequence[Node]) -> Guard:
     return Guard(one.condition, False, one.text, one.line)
 
 
-Assumed: TypeAlias = "int | float | str | AtMost | Has | AnyOf"
+Assumed: TypeAlias = "int | float | str | AtMost | Has | AnyOf | Divides"
 """A plain value is assumed to equal the fact; for a level fact write the level, mostly "native"."""
 
 
@@ -240,9 +253,11 @@ class Rule:
 
 
 def unfold(assumed: Assumed) -> Any:
-    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"has": item} or {"any_of": items}."""
+    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"has": item}, {"any_of": items} or {"divides": n}."""
     if isinstance(assumed, AtMost):
         return {"at_most": assumed.needed}
     if isinstance(assumed, AnyOf):
         return {"any_of": list(assumed.items)}
+    if isinstance(assumed, Divides):
+        return {"divides": assumed.size}
     return {"has": assumed.item} if isinstance(assumed, Has) else assumed

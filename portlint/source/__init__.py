@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from portlint.condition import Expression, Guard, Value
     from portlint.source.cxx.assembly import Assembly
+    from portlint.source.python.pallas import Launch, Side
     from portlint.source.text import Lines
 
 
@@ -144,6 +145,16 @@ class Analysis:
     def ladder(self, node: Node) -> list[tuple[Node, tuple[Guard, ...]]]:
         """What a value comes to by the compute capability, each with the guards that it and its place need."""
         return [(node, self.guards(node))]
+
+    def launches(self, node: Node) -> list[Launch]:
+        """The Pallas launches that get a value."""
+        del node
+        return []
+
+    def sides(self, spec: Node) -> list[Side]:
+        """The dimensions of the blocks of a Pallas spec."""
+        del spec
+        return []
 
     def variants(self, node: Node) -> list[str]:
         """The texts that a string may be."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from portlint.condition import Value
     from portlint.source import Source
+    from portlint.source.python.pallas import Launch, Side
 
 
 class MissingField(KeyError):
@@ -273,6 +274,16 @@ class Node:
     def block_written(self) -> Node:
         """Of a block size: where it is written, at the variable's definition or in place."""
         return self.source.analysis.block_written(self)
+
+    @property
+    def launches(self) -> list[Launch]:
+        """The Pallas launches that get a value, be it through names, lists and grid specs."""
+        return self.source.analysis.launches(self)
+
+    @property
+    def sides(self) -> list[Side]:
+        """Of a Pallas block spec: the dimensions of its blocks, where the file says what they are for."""
+        return self.source.analysis.sides(self)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 

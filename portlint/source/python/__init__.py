@@ -12,6 +12,7 @@ from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
 from portlint.source.python.guards import Guards
 from portlint.source.python.kernels import Kernels
+from portlint.source.python.pallas import Launch, Pallas, Side
 from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
 
@@ -38,6 +39,10 @@ class PythonAnalysis(Analysis):
     @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(self.scopes)
+
+    @cached_property
+    def _pallas(self) -> Pallas:
+        return Pallas(self.scopes)
 
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants; None where it is not known."""
@@ -117,6 +122,14 @@ class PythonAnalysis(Analysis):
         """The bytes that a shared array takes, where its type and all dimensions are known."""
         made = self._kernels.shared_array(array)
         return self._kernels.bytes_of(made) if made is not None else None
+
+    def launches(self, node: Node) -> list[Launch]:
+        """The Pallas launches that get a value."""
+        return self._pallas.launches(node)
+
+    def sides(self, spec: Node) -> list[Side]:
+        """The dimensions of the blocks of a Pallas spec."""
+        return self._pallas.sides(spec)
 
     def variants(self, string: Node) -> list[str]:
         """The texts that an f-string may be."""
