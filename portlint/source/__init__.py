@@ -151,6 +151,11 @@ class Analysis:
         del node
         return []
 
+    def revisits(self, call: Node) -> list[Node]:
+        """Where the kernel of a Pallas launch adds to a block that a later step of the grid gets again."""
+        del call
+        return []
+
     def sides(self, spec: Node) -> list[Side]:
         """The dimensions of the blocks of a Pallas spec."""
         del spec

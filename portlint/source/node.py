@@ -281,6 +281,11 @@ class Node:
         return self.source.analysis.launches(self)
 
     @property
+    def revisits(self) -> list[Node]:
+        """Of a Pallas launch: where its kernel adds to an output block that a later step of the grid gets again."""
+        return self.source.analysis.revisits(self)
+
+    @property
     def sides(self) -> list[Side]:
         """Of a Pallas block spec: the dimensions of its blocks, where the file says what they are for."""
         return self.source.analysis.sides(self)

@@ -34,7 +34,7 @@ class PythonAnalysis(Analysis):
 
     @cached_property
     def _roles(self) -> Roles:
-        return Roles(self.scopes, self._kernels)
+        return Roles(self.scopes, self._kernels, self._pallas)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -126,6 +126,10 @@ class PythonAnalysis(Analysis):
     def launches(self, node: Node) -> list[Launch]:
         """The Pallas launches that get a value."""
         return self._pallas.launches(node)
+
+    def revisits(self, call: Node) -> list[Node]:
+        """Where the kernel of a Pallas launch adds to a block that a later step of the grid gets again."""
+        return self._pallas.revisits(call)
 
     def sides(self, spec: Node) -> list[Side]:
         """The dimensions of the blocks of a Pallas spec."""

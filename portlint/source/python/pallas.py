@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.source.node import Node
+from portlint.source.python.queries import calls_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +24,9 @@ _CONTAINERS = (
     "argument_list", "keyword_argument", "list", "tuple", "dictionary", "pair", "parenthesized_expression",
     "conditional_expression", "list_splat", "binary_operator", "list_comprehension", "expression_list",
 )  # fmt: skip
+_LOOP = "jax.lax.fori_loop"
+_CARE = frozenset(("where", "select", "iota", "broadcasted_iota", "mask"))
+"""what a kernel that minds its last, ragged slice makes use of"""
 _DEPTH = 6
 
 
@@ -78,24 +82,37 @@ class Pallas:
         return None
 
     def launches(self, node: Node) -> list[Launch]:
-        """The launches that get a value, be it through names, lists and grid specs; of a launch itself, that one."""
-        if self._is_launch(node):
-            return [self._launch(node)]
-        return [self._launch(one) for one in self._receivers(node, _DEPTH) if self._is_launch(one)]
+        """The launches that get a value, be it through names, lists and grid specs; of a launch itself, that one.
 
-    def unused_axes(self, spec: Node | None, launch: Launch) -> list[int]:
-        """The axes of a grid along which an output keeps its place, so that its block is written again."""
-        axes = self.axes(launch.grid)
-        index = self._index(spec) if spec is not None else None
-        used: set[int] = set()
-        if spec is not None and (index is None or not (parts := _results(index))):
-            return []
-        if index is not None:
-            names = _parameters(index)
-            if any(name.startswith("*") for name in names):
-                return []
-            used = {names.index(one.text) for part in parts for one in part.walk("identifier") if one.text in names}
-        return [axis for axis, size in enumerate(axes) if axis not in used and size.constant != 1]
+        What only the interpreter runs is left out.
+        """
+        calls = [node] if self._is_launch(node) else self._receivers(node, _DEPTH)
+        return [self._launch(one) for one in calls if self._is_launch(one) and not _is_interpreted(one)]
+
+    def revisits(self, call: Node) -> list[Node]:
+        """Where the kernel of a launch adds to an output block that a later step of the grid gets again."""
+        found: list[Node] = []
+        for launch in self.launches(call):
+            for output, spec in self._outputs(launch):
+                if launch.kernel is not None and self._is_revisited(spec, launch):
+                    found += [one for one in launch.kernel["body"].walk(*_WRITES) if _adds_to(one, output)]
+        return found
+
+    def runs_past_end(self, part: Node) -> bool:
+        """Whether a slice `ds(i * size, size)` in a loop of `cdiv(n, size)` rounds ends after the last element.
+
+        Only where neither the kernel nor the code that launches it says anything about a rest.
+        """
+        start, size = part.argument(0, "start"), part.argument(1, "size")
+        kernel = next(iter(list(part.ancestors("function_definition"))[::-1]), None)
+        if start is None or size is None or kernel is None:
+            return False
+        index = self._index_of_slice(start, size)
+        rounds = self._rounds(index) if index is not None else None
+        if rounds is None or not self._is_rounded_up(rounds, size) or _minds_the_rest(kernel):
+            return False
+        launches = [one for one in self._every_launch() if one.kernel == kernel]
+        return bool(launches) and not any(one.in_specs or self._divides(one.call) for one in launches)
 
     def axes(self, grid: Node | None) -> list[Node]:
         """The sizes of a grid; none where they are not written."""
@@ -129,6 +146,101 @@ class Pallas:
             first = first.arguments[0]
         bound = self.scopes.binding(first.text, first) if first is not None and first.type == "identifier" else None
         return bound.value if bound is not None and bound.kind == "function" else None
+
+    # ---- outputs that steps of the grid share ---------------------------------------------------------------------
+
+    def _outputs(self, launch: Launch) -> list[tuple[str, Node | None]]:
+        """The parameters of a kernel that are outputs, each with its block spec; scratch memory comes after them."""
+        given = launch.call.argument(None, "scratch_shapes")
+        scratch = self._listed(given) if given is not None else []
+        shapes, specs = launch.call.argument(1, "out_shape"), launch.out_specs
+        outputs = self._listed(specs) if specs is not None else [None] * len(self._listed(shapes))
+        if launch.kernel is None or not outputs or (given is not None and not scratch):
+            return []
+        names = [name for name in _parameters(launch.kernel) if name not in self._bound(launch.call)]
+        if any(name.startswith("*") for name in names):
+            return []
+        names = names[: len(names) - len(scratch)]
+        return list(zip(names[-len(outputs) :], outputs, strict=False)) if len(names) > len(outputs) else []
+
+    def _listed(self, given: Node | None) -> list[Node]:
+        """The elements of a list, or the one thing that stands in its place; none where that is not written."""
+        given = self.written(given) if given is not None else None
+        if given is None or given.type == "identifier":
+            return []
+        elements = given.children if given.type in ("list", "tuple") else [given]
+        elements = [self.written(one) for one in elements]
+        return [] if any(one.type not in ("call", "attribute") for one in elements) else elements
+
+    def _bound(self, call: Node) -> set[str]:
+        """The parameters of a kernel that `partial` gives a value."""
+        first = self.written(call.arguments[0]) if call.arguments else None
+        if first is None or first.type != "call":
+            return set()
+        return {one["name"].text for one in first["arguments"].children if one.type == "keyword_argument"}
+
+    def _is_revisited(self, spec: Node | None, launch: Launch) -> bool:
+        """Whether a grid has an axis along which the block of an output stays where it is."""
+        axes = self.axes(launch.grid)
+        index = self._index(spec) if spec is not None else None
+        parts = _results(index) if index is not None else []
+        if spec is not None and not parts:
+            return False
+        names = _parameters(index) if index is not None else []
+        used = {names.index(one.text) for part in parts for one in part.walk("identifier") if one.text in names}
+        is_rest = any(name.startswith("*") for name in names)
+        return not is_rest and any(axis not in used and size.constant != 1 for axis, size in enumerate(axes))
+
+    # ---- slices in loops ------------------------------------------------------------------------------------------
+
+    def _index_of_slice(self, start: Node, size: Node) -> Node | None:
+        """The `i` of a start `i * size`."""
+        start = self.written(start)
+        if start.type == "call" and start.name == f"{PACKAGE}.multiple_of" and start.arguments:
+            start = self.written(start.arguments[0])
+        if start.type != "binary_operator" or start["operator"].text != "*":
+            return None
+        for one, other in ((start["left"], start["right"]), (start["right"], start["left"])):
+            if one.type == "identifier" and _is_same(other, size):
+                return one
+        return None
+
+    def _rounds(self, index: Node) -> Node | None:
+        """How many rounds the loop has that counts an index: of `fori_loop(0, rounds, body, ...)`, or of `range`."""
+        bound = self.scopes.only(index.text, index)
+        if bound is None:
+            return None
+        if bound.kind == "loop" and bound.value is not None:
+            over = bound.value
+            return self.written(over.arguments[-1]) if over.name == "range" and len(over.arguments) < 3 else None
+        around = next(index.ancestors("function_definition", "lambda"))
+        for call in calls_of(self.scopes.source, ("fori_loop",)):
+            given = call.arguments
+            if call.name == _LOOP and len(given) == 4 and given[0].constant == 0:
+                body = self.scopes.binding(given[2].text, given[2]) if given[2].type == "identifier" else None
+                if given[2] == around or (body is not None and body.value == around):
+                    return self.written(given[1])
+        return None
+
+    def _is_rounded_up(self, rounds: Node, size: Node) -> bool:
+        """Whether a number of rounds is `cdiv(n, size)`, and `n` not known to be whole in `size`."""
+        if rounds.type != "call" or not rounds.name.endswith("cdiv") or len(rounds.arguments) != 2:
+            return False
+        whole, part = rounds.arguments
+        length, width = whole.constant, size.constant
+        is_whole = isinstance(length, int) and isinstance(width, int) and width > 0 and length % width == 0
+        return _is_same(part, size) and not is_whole
+
+    def _every_launch(self) -> list[Launch]:
+        calls = calls_of(self.scopes.source, ("pallas_call", "partial"))
+        return [launch for call in calls if self._is_launch(call) for launch in self.launches(call)]
+
+    def _divides(self, launch: Node) -> bool:
+        """Whether the function around a launch, or one that calls it, pads its arrays or asks for a remainder."""
+        function = self.scopes.function(launch)
+        callers = self.scopes.callers(function) if function is not None else []
+        functions = [function, *(self.scopes.function(one) for one in callers)]
+        return any(one is not None and _asks_for_remainder(one) for one in functions)
 
     # ---- how a value gets there -----------------------------------------------------------------------------------
 
@@ -217,11 +329,43 @@ class Pallas:
         return axis >= len(axes) or axes[axis].constant != 1
 
 
+_WRITES = ("augmented_assignment", "assignment")
+
+
+def _is_interpreted(call: Node) -> bool:
+    given = call.argument(None, "interpret")
+    return given is not None and given.constant is True
+
+
+def _adds_to(statement: Node, output: str) -> bool:
+    """Whether a statement is `output[...] += x`, or `output[...] = ... output[...] ...`."""
+    left, right = statement["left"], statement.get("right")
+    if left.type != "subscript" or left["value"].text != output or right is None:
+        return False
+    reads = (one["value"].text == output for one in right.walk("subscript"))
+    return statement.type == "augmented_assignment" or any(reads)
+
+
+def _is_same(one: Node, other: Node) -> bool:
+    return one.text == other.text or (one.constant is not None and one.constant == other.constant)
+
+
+def _minds_the_rest(kernel: Node) -> bool:
+    return any(one.text in _CARE or "mask" in one.text for one in kernel.walk("identifier"))
+
+
+def _asks_for_remainder(function: Node) -> bool:
+    is_rest = any(one["operator"].text == "%" for one in function.walk("binary_operator"))
+    return is_rest or any("pad" in one.text.lower() for one in function.walk("identifier"))
+
+
 def _parameters(function: Node) -> list[str]:
     """The names of a function's positional parameters; those that take the rest keep their star."""
     parameters = function.get("parameters")
     found = []
     for one in parameters.children if parameters is not None else []:
+        if one.type == "keyword_separator":
+            break
         name = one if one.type == "identifier" else one.get("name") or next(iter(one.children), None)
         star = "*" if one.type in ("list_splat_pattern", "dictionary_splat_pattern") else ""
         found.append(star + (name.text if name is not None else ""))

@@ -13,7 +13,8 @@ caught here, or by all callers of the function), "every-hip" (in the branch for 
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
-that is only compared with 0).
+that is only compared with 0). In Pallas kernels (`source/python/pallas.py`): "past-the-end" (the last slice of a loop ends
+after the last element).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from portlint.condition import Value
     from portlint.source.node import Node
     from portlint.source.python.kernels import Kernels
+    from portlint.source.python.pallas import Pallas
     from portlint.source.python.scopes import Scopes
 
 _TRACERS = frozenset(
@@ -66,7 +68,7 @@ _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64
 class Roles:
     """The roles in one file."""
 
-    def __init__(self, scopes: Scopes, kernels: Kernels) -> None:
+    def __init__(self, scopes: Scopes, kernels: Kernels, pallas: Pallas) -> None:
         self.scopes = scopes
         self.values = Values(scopes)
         self._of_device_code: dict[str, Callable[[Node], bool]] = {
@@ -78,6 +80,7 @@ class Roles:
             "at-most-32-threads": kernels.has_at_most_32_threads,
             "first-32-threads": kernels.is_in_first_group,
             "names-first-group": kernels.only_names_first_group,
+            "past-the-end": pallas.runs_past_end,
         }
 
     def has(self, node: Node, role: str) -> bool:
