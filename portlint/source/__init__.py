@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from portlint.condition import Expression, Guard, Value
     from portlint.source.cxx.assembly import Assembly
+    from portlint.source.python.nki import Tile
     from portlint.source.python.pallas import Launch, Side
     from portlint.source.text import Lines
 
@@ -159,6 +160,26 @@ class Analysis:
     def sides(self, spec: Node) -> list[Side]:
         """The dimensions of the blocks of a Pallas spec."""
         del spec
+        return []
+
+    def tile(self, node: Node) -> Tile | None:
+        """The tile that an expression is in an NKI kernel."""
+        del node
+        return None
+
+    def index_rows(self, grid: Node) -> Node | None:
+        """The extent along the partitions of an index grid of NKI."""
+        del grid
+        return None
+
+    def extent_of(self, part: Node) -> int | None:
+        """How many elements an index of NKI selects."""
+        del part
+        return None
+
+    def products_into(self, tile: Node) -> list[Node]:
+        """The matrix products that are accumulated in a tile of NKI."""
+        del tile
         return []
 
     def variants(self, node: Node) -> list[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from portlint.condition import Value
     from portlint.source import Source
+    from portlint.source.python.nki import Tile
     from portlint.source.python.pallas import Launch, Side
 
 
@@ -289,6 +290,26 @@ class Node:
     def sides(self) -> list[Side]:
         """Of a Pallas block spec: the dimensions of its blocks, where the file says what they are for."""
         return self.source.analysis.sides(self)
+
+    @property
+    def tile(self) -> Tile | None:
+        """Of an expression in an NKI kernel: the tile that it is."""
+        return self.source.analysis.tile(self)
+
+    @property
+    def index_rows(self) -> Node | None:
+        """Of `mgrid` or `arange` in an NKI kernel: the extent of the index along the partitions."""
+        return self.source.analysis.index_rows(self)
+
+    @property
+    def selected(self) -> int | None:
+        """Of an index in an NKI kernel: how many elements it selects."""
+        return self.source.analysis.extent_of(self)
+
+    @property
+    def products(self) -> list[Node]:
+        """Of the call that makes a tile in an NKI kernel: the matrix products that are accumulated in it."""
+        return self.source.analysis.products_into(self)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 

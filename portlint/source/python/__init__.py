@@ -12,6 +12,7 @@ from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
 from portlint.source.python.guards import Guards
 from portlint.source.python.kernels import Kernels
+from portlint.source.python.nki import Nki, Tile
 from portlint.source.python.pallas import Launch, Pallas, Side
 from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
@@ -43,6 +44,10 @@ class PythonAnalysis(Analysis):
     @cached_property
     def _pallas(self) -> Pallas:
         return Pallas(self.scopes)
+
+    @cached_property
+    def _nki(self) -> Nki:
+        return Nki(self.scopes)
 
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants; None where it is not known."""
@@ -134,6 +139,22 @@ class PythonAnalysis(Analysis):
     def sides(self, spec: Node) -> list[Side]:
         """The dimensions of the blocks of a Pallas spec."""
         return self._pallas.sides(spec)
+
+    def tile(self, node: Node) -> Tile | None:
+        """The tile that an expression is in an NKI kernel."""
+        return self._nki.tile(node)
+
+    def index_rows(self, grid: Node) -> Node | None:
+        """The extent along the partitions of an index grid of NKI."""
+        return self._nki.index_rows(grid)
+
+    def extent_of(self, part: Node) -> int | None:
+        """How many elements an index of NKI selects."""
+        return self._nki.extent(part)
+
+    def products_into(self, tile: Node) -> list[Node]:
+        """The matrix products that are accumulated in a tile of NKI."""
+        return self._nki.product_into(tile)
 
     def variants(self, string: Node) -> list[str]:
         """The texts that an f-string may be."""

@@ -248,8 +248,8 @@ class Pallas:
         spec = call.argument(None, "grid_spec")
         grids = self.written(spec) if spec is not None else call
         grid = grids.argument(0 if grids.name == _GRIDS[0] else None, "grid") if grids.type == "call" else None
-        specs = [grids.argument(None, name) if grids.type == "call" else None for name in ("in_specs", "out_specs")]
-        return Launch(call, grid, self.kernel(call), *specs, self._modules(call))
+        ins, outs = [grids.argument(None, name) if grids.type == "call" else None for name in ("in_specs", "out_specs")]
+        return Launch(call, grid, self.kernel(call), ins, outs, self._modules(call))
 
     def _modules(self, call: Node) -> frozenset[str]:
         given = [self.written(one) for each in call["arguments"].children for one in (each.get("value") or each,)]
