@@ -1,7 +1,7 @@
 """Tiles in NKI kernels: where they lie, how many partitions and elements they take, and what is multiplied into them.
 
-NKI has two spellings: `neuronxcc.nki`, where indices come from `mgrid` and `arange` and a call returns its tile, and `nki`
-since Neuron 2.27, with slices, and tiles that are allocated first and given as `dst`.
+NKI has two spellings: `neuronxcc.nki`, where indices come from `mgrid` and `arange` and a call returns its tile, and
+`nki` since Neuron 2.27, with slices, and tiles that are allocated first and given as `dst`.
 """
 
 from __future__ import annotations

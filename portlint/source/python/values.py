@@ -68,6 +68,15 @@ _TESTS = frozenset(
 """operations whose result is bool"""
 _COUNTS = frozenset("sum cumsum prod cumprod".split())
 """operations that make int64 of booleans"""
+_NARROW = frozenset(("float16", "bfloat16"))
+_TRACED_CREATORS = {
+    **dict.fromkeys(("zeros", "ones", "empty", "array", "asarray", "astype"), 1),
+    **dict.fromkeys(("full", "normal", "uniform", "truncated_normal"), 2),
+}
+"""functions of JAX that take a dtype, and its position"""
+_TRACED_LINEAR = ("jax.numpy.linalg.", "jax.scipy.linalg.", "jax.lax.linalg.")
+"""functions whose results have the dtype of their first argument"""
+_TRACED_PRODUCTS = frozenset("matmul dot vdot tensordot einsum inner outer kron transpose reshape".split())
 _HOST_METHODS = frozenset(("numpy", "tolist", "item"))
 _TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
 _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
@@ -154,6 +163,8 @@ class Values:
                 return body if body == other else Abstract(body.kind if body.kind == other.kind else "")
             case "subscript":
                 value = self.of(node["value"], depth - 1)
+                if node["value"].type == "attribute" and node["value"]["attribute"].text == "shape":
+                    return Abstract("number")
                 return value if value.kind in ("tensor", "array", "traced") else NOTHING
             case "attribute":
                 return self._attribute(node, depth)
@@ -201,8 +212,8 @@ class Values:
             return self._numpy(node, name.removeprefix("numpy."), depth)
         if name.startswith("torch."):
             return self._torch(node, name.removeprefix("torch."), depth)
-        if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.")):
-            return Abstract("traced", self.dtype(node.argument(None, "dtype")), "device")
+        if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", *_TRACED_LINEAR)):
+            return Abstract("traced", self._traced_dtype(node, name, depth), "device")
         function = node["function"]
         if function.type == "attribute":
             return self._method(node, function["attribute"].text, self.of(function["object"], depth - 1))
@@ -211,6 +222,22 @@ class Values:
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
+
+    def _traced_dtype(self, node: Node, name: str, depth: int) -> str:
+        """The dtype of what a function of JAX returns: as it says, or as its arguments have it."""
+        function = name.rpartition(".")[2]
+        explicit = node.argument(_TRACED_CREATORS.get(function), "dtype")
+        if explicit is not None:
+            return self.dtype(explicit)
+        if name == f"jax.numpy.{function}" and _DTYPE.match(function):
+            return function
+        if name.startswith(_TRACED_LINEAR) and node.arguments:
+            return self.of(node.arguments[0], depth - 1).dtype
+        if function in _TRACED_PRODUCTS:
+            given = [self.of(one, depth - 1) for one in node.arguments]
+            dtypes = {one.dtype for one in given if one.kind not in ("text", "number", "list")}
+            return next(iter(dtypes)) if len(dtypes) == 1 else ""
+        return ""
 
     def _instance(self, function: Node) -> Abstract:
         """What calling a class of this file makes; nothing is known of subclasses of classes from elsewhere."""
@@ -333,7 +360,7 @@ def promote(left: Abstract, right: Abstract) -> Abstract:
     """The result of arithmetic between two values.
 
     A tensor wins over an array, an array over a number; a Python number leaves the dtype alone; the wider dtype wins
-    where both are known.
+    where both are known. A narrow one is not known beside a value of which nothing is.
     """
     for kind in ("tensor", "traced", "array"):
         sides = [side for side in (left, right) if side.kind == kind]
@@ -341,6 +368,8 @@ def promote(left: Abstract, right: Abstract) -> Abstract:
             continue
         dtypes = {side.dtype for side in sides}
         dtype = "float64" if "float64" in dtypes else next(iter(dtypes)) if len(dtypes) == 1 else ""
+        if dtype in _NARROW and not (left.kind and right.kind):
+            dtype = ""
         places = {side.place for side in sides} - {""}
         return Abstract(kind, dtype, next(iter(places)) if len(places) == 1 else "")
     return Abstract("number") if left.kind == right.kind == "number" else NOTHING
