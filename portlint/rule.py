@@ -253,7 +253,7 @@ class Rule:
 
 
 def unfold(assumed: Assumed) -> Any:
-    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"has": item}, {"any_of": items} or {"divides": n}."""
+    """An assumption as JSON shows it: the plain value, or an object with at_most, has, any_of or divides."""
     if isinstance(assumed, AtMost):
         return {"at_most": assumed.needed}
     if isinstance(assumed, AnyOf):
