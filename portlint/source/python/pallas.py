@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 PACKAGE = "jax.experimental.pallas"
 LAUNCH = f"{PACKAGE}.pallas_call"
+
+GPU_MODULES = ("triton", "mosaic_gpu", "gpu")
 
 _GRIDS = (f"{PACKAGE}.GridSpec", f"{PACKAGE}.tpu.PrefetchScalarGridSpec")
 _PIPELINES = (f"{PACKAGE}.tpu.emit_pipeline", f"{PACKAGE}.mosaic_gpu.emit_pipeline")
@@ -55,7 +59,7 @@ class Launch(msgspec.Struct, frozen=True):
     @property
     def is_for_gpu(self) -> bool:
         """Whether it says itself that it is for GPUs."""
-        return not self.modules.isdisjoint(("triton", "mosaic_gpu", "gpu"))
+        return not self.modules.isdisjoint(GPU_MODULES)
 
 
 class Pallas:
@@ -80,6 +84,35 @@ class Pallas:
             if shape is not None and shape.type == "tuple":
                 return None if any(one.type == "list_splat" for one in shape.children) else shape
         return None
+
+    def is_in_kernel(self, node: Node, module: str = "") -> bool:
+        """Whether a node runs in a kernel that the file launches, or in a function that one calls.
+
+        With a module, whether a launch of that kernel takes something from it.
+        """
+        around = {one.start for one in node.ancestors("function_definition")}
+        launches = [launch for start in around for launch in self._by_function.get(start, ())]
+        return any(not module or module in launch.modules for launch in launches)
+
+    @cached_property
+    def _by_function(self) -> dict[int, list[Launch]]:
+        """Where a function starts -> the launches that run it."""
+        found: dict[int, list[Launch]] = defaultdict(list)
+        for launch in self._every_launch():
+            waiting = [launch.kernel] if launch.kernel is not None else []
+            seen: set[int] = set()
+            while waiting:
+                function = waiting.pop()
+                if function.start in seen:
+                    continue
+                seen.add(function.start)
+                found[function.start].append(launch)
+                for call in function["body"].walk("call"):
+                    called = call["function"]
+                    bound = self.scopes.only(called.text, called) if called.type == "identifier" else None
+                    if bound is not None and bound.kind == "function" and bound.value is not None:
+                        waiting.append(bound.value)
+        return found
 
     def launches(self, node: Node) -> list[Launch]:
         """The launches that get a value, be it through names, lists and grid specs; of a launch itself, that one.

@@ -13,8 +13,9 @@ caught here, or by all callers of the function), "every-hip" (in the branch for 
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
-that is only compared with 0). In Pallas kernels (`source/python/pallas.py`): "past-the-end" (the last slice of a loop
-ends after the last element).
+that is only compared with 0). In Pallas kernels (`source/python/pallas.py`): "pallas-kernel", "pallas-kernel-for-tpu",
+"pallas-kernel-for-gpu" (runs in one, and in one whose launch takes something of that back end), "past-the-end" (the last
+slice of a loop ends after the last element).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from portlint.condition import names
 from portlint.source import nearby
 from portlint.source.platforms import asks_for_architecture, is_every_hip
 from portlint.source.python import users
+from portlint.source.python.pallas import GPU_MODULES
 from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
@@ -81,6 +83,9 @@ class Roles:
             "first-32-threads": kernels.is_in_first_group,
             "names-first-group": kernels.only_names_first_group,
             "past-the-end": pallas.runs_past_end,
+            "pallas-kernel": pallas.is_in_kernel,
+            "pallas-kernel-for-tpu": lambda node: pallas.is_in_kernel(node, "tpu"),
+            "pallas-kernel-for-gpu": lambda node: any(pallas.is_in_kernel(node, one) for one in GPU_MODULES),
         }
 
     def has(self, node: Node, role: str) -> bool:
