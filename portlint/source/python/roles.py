@@ -14,8 +14,8 @@ caught here, or by all callers of the function), "every-hip" (in the branch for 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
 that is only compared with 0). In Pallas kernels (`source/python/pallas.py`): "pallas-kernel", "pallas-kernel-for-tpu",
-"pallas-kernel-for-gpu" (runs in one, and in one whose launch takes something of that back end), "past-the-end" (the last
-slice of a loop ends after the last element).
+"pallas-kernel-for-gpu" (runs in one, and in one whose launch takes something of that back end), "past-the-end" (the
+last slice of a loop ends after the last element).
 """
 
 from __future__ import annotations
