@@ -70,3 +70,19 @@ def x64(call: Node) -> Hits:
     value = call.argument(1, "val")
     if flag is not None and flag.constant == "jax_enable_x64" and value is not None and value.constant is True:
         yield Hit(call, language="jax")
+
+
+@rule.calls("jax.experimental.enable_x64", "jax.enable_x64")
+def x64_within(call: Node) -> Hits:
+    value = call.argument(0, "new_val")
+    if value is None or value.constant is True:
+        yield Hit(call, language="jax")
+
+
+@rule.python(
+    '((assignment left: (subscript value: (_) @owner subscript: (string) @key) right: (_) @value)'
+    ' (#match? @key "JAX_ENABLE_X64"))'
+)
+def x64_of_the_process(owner: Node, value: Node) -> Hits:
+    if owner.name == "os.environ" and value.constant in ("1", "true", "True"):
+        yield Hit(value, language="jax")
