@@ -23,6 +23,7 @@ rule = Rule(
 )
 
 TRANSFORMS = "fft fft2 fftn ifft ifft2 ifftn rfft rfft2 rfftn hfft hfftn ihfft"
+JAX = "jax.numpy.fft"
 CREATORS = ("view_as_complex", "polar", "complex", "stft")
 
 
@@ -30,3 +31,8 @@ CREATORS = ("view_as_complex", "polar", "complex", "stft")
 def complex_result(call: Node) -> Hits:
     if call.arguments and call.arguments[0].role("on-device"):
         yield Hit(call)
+
+
+@rule.calls(*(f"{JAX}.{name}" for name in TRANSFORMS.split()), "jax.lax.complex")
+def traced_result(call: Node) -> Hits:
+    yield Hit(call, language="jax")

@@ -80,7 +80,7 @@ def x64_within(call: Node) -> Hits:
 
 
 @rule.python(
-    '((assignment left: (subscript value: (_) @owner subscript: (string) @key) right: (_) @value)'
+    "((assignment left: (subscript value: (_) @owner subscript: (string) @key) right: (_) @value)"
     ' (#match? @key "JAX_ENABLE_X64"))'
 )
 def x64_of_the_process(owner: Node, value: Node) -> Hits:
