@@ -102,7 +102,9 @@ class Nki:
         if part.type == "slice":
             bounds = [one.constant for one in part.children]
             start, end = bounds if len(bounds) == 2 else (0, bounds[0] if bounds else None)
-            return end - start if isinstance(start, int) and isinstance(end, int) else None
+            if isinstance(start, int) and isinstance(end, int):
+                return end - start
+            return _distance(*part.children) if len(bounds) == 2 else None
         if part.type == "call" and self.member(part) in _PARTS:
             size = part.argument(1, "size")
             return _int(size)
@@ -246,6 +248,22 @@ class Nki:
             return None
         has_target = call.argument(None, "dst") is not None or len(call.arguments) > 2
         return call if has_target and call.argument(0, "dst") == at else None
+
+
+def _distance(start: Node, end: Node) -> int | None:
+    """How far apart the bounds of a slice are, `t:t + size` or `i * size:(i + 1) * size`."""
+    if end.type != "binary_operator":
+        return None
+    left, right = end["left"], end["right"]
+    while left.type == "parenthesized_expression" and left.children:
+        left = left.children[0]
+    if end["operator"].text == "+" and left.text == start.text:
+        return _int(right)
+    next_one = left if left.type == "binary_operator" and left["operator"].text == "+" else None
+    is_next = next_one is not None and next_one["right"].text == "1" and end["operator"].text == "*"
+    if next_one is None or not is_next or start.type != "binary_operator" or start["operator"].text != "*":
+        return None
+    return _int(right) if (start["left"].text, start["right"].text) == (next_one["left"].text, right.text) else None
 
 
 def _indices(subscript: Node) -> list[Node]:
