@@ -4,7 +4,8 @@ Neuron's compiler has no `jax.lax.cond`, no sparse arrays, no `reduce_precision`
 CPU, GPU and TPU, so nothing in the program says that it is tied to these.
 
 ## Exceptions
-Code behind a test of the back end, and functions whose error is caught, are silent.
+Code behind a test of the back end, functions whose error is caught, and files with Pallas kernels, which Neuron does not
+run, are silent.
 
 ## References
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/frameworks/jax/setup/jax-neuronx-known-issues.html
@@ -34,6 +35,6 @@ BY_NAME = {name: fact for fact, listed in FACTS.items() for name in listed.split
 
 @rule.calls(*BY_NAME)
 def function(call: Node) -> Hits:
-    if not call.role("guarded-call"):
+    if not call.role("guarded-call") and not call.source.imports("jax.experimental.pallas"):
         guards = (*call.guards, on_platform("neuron"))
         yield Hit(call["function"], {BY_NAME[call.name]: "native"}, guards=guards, language="jax")

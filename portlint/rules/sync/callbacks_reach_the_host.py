@@ -33,4 +33,5 @@ def callback(call: Node) -> Hits:
 
 @rule.calls("jax.debug.callback", "jax.debug.print", "jax.debug.breakpoint", "jax.experimental.checkify.checkify")
 def debugging(call: Node) -> Hits:
-    yield Hit(call["function"], {"sync.debug_callback": "native"}, language="jax")
+    if not call.role("pallas-kernel"):
+        yield Hit(call["function"], {"sync.debug_callback": "native"}, language="jax")
