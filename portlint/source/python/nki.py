@@ -112,7 +112,7 @@ class Nki:
             ends = [_int(one) for one in part.arguments]
             if ends and ends[-1] is not None and len(ends) < 3:
                 return ends[-1] - (ends[0] or 0) if len(ends) == 2 else ends[-1]
-        return _int(part) if part.type == "integer" else self._extent_of_names(part)
+        return 1 if part.type == "integer" else self._extent_of_names(part)
 
     def product_into(self, tile: Node) -> list[Node]:
         """The matrix products that are accumulated in a tile: `dst` as a whole, or what is added to it."""
