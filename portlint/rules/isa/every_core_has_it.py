@@ -40,7 +40,7 @@ def instruction(name: Node) -> Hits:
         yield Hit(name, {BY_NAME[name.name]: "native"}, language="nki")
 
 
-@rule.calls(*(f"{home}.isa.nc_matmul" for home in HOMES))
+@rule.calls(*(f"{home}.{name}" for home in HOMES for name in ("isa.nc_matmul", "language.matmul")))
 def product(call: Node) -> Hits:
     if _asks_for_version(call):
         return

@@ -34,23 +34,38 @@ PRODUCTS = (
     "jax.lax.dot",
     "jax.lax.dot_general",
 )
+CONVERSIONS = ("jax.numpy.asarray", "jax.numpy.array")
 OPERANDS = 2
 
 
 @rule.calls(*PRODUCTS)
 def product(call: Node) -> Hits:
     operands = [one for one in call.arguments if one.type != "string"][:OPERANDS]
-    if len(operands) < OPERANDS or call.argument(None, "precision") is not None:
-        return
-    knows_better = b"matmul_precision" in call.source.text or call.source.imports("jax.experimental.pallas.tpu")
-    if not knows_better and all(map(_is_converted, operands)):
-        guards = (*call.guards, on_platform("tpu"))
-        yield Hit(call["function"], guards=guards, otherwise="degrades", language="jax")
+    if call.argument(None, "precision") is None:
+        yield from _of_converted(operands, call["function"])
+
+
+@rule.python('((binary_operator left: (_) @left operator: "@" right: (_) @right) @product)')
+def operator(left: Node, right: Node, product: Node) -> Hits:
+    if product.source.imports("jax"):
+        yield from _of_converted([left, right], product)
+
+
+def _of_converted(operands: list[Node], place: Node) -> Hits:
+    source = place.source
+    knows_better = b"matmul_precision" in source.text or source.imports("jax.experimental.pallas.tpu")
+    if len(operands) == OPERANDS and not knows_better and all(map(_is_converted, operands)):
+        yield Hit(place, guards=(*place.guards, on_platform("tpu")), otherwise="degrades", language="jax")
 
 
 def _is_converted(operand: Node) -> bool:
-    """Whether an operand is `x.astype(jnp.float32)`, in place or by name."""
+    """Whether an operand is `x.astype(jnp.float32)` or `jnp.asarray(x, jnp.float32)`, in place, by name or transposed."""
+    while operand.type == "attribute" and operand["attribute"].text in ("T", "mT"):
+        operand = operand["object"]
     made = operand.assigned or operand
-    if made.type != "call" or made["function"].type != "attribute":
+    if made.type != "call":
         return False
-    return made["function"]["attribute"].text == "astype" and made.role("float32")
+    function = made["function"]
+    is_cast = function.type == "attribute" and function["attribute"].text == "astype"
+    dtype = made.argument(0 if is_cast else 1, "dtype")
+    return dtype is not None and dtype.name == "jax.numpy.float32" and (is_cast or made.name in CONVERSIONS)

@@ -26,12 +26,17 @@ rule = Rule(
 )
 
 
-@rule.calls("jax.pure_callback", "jax.experimental.io_callback", "jax.experimental.host_callback.call")
+@rule.calls(
+    "jax.pure_callback",
+    "jax.debug.callback",
+    "jax.experimental.io_callback",
+    "jax.experimental.host_callback.call",
+)
 def callback(call: Node) -> Hits:
     yield Hit(call["function"], {"sync.host_callback": "native"}, language="jax")
 
 
-@rule.calls("jax.debug.callback", "jax.debug.print", "jax.debug.breakpoint", "jax.experimental.checkify.checkify")
+@rule.calls("jax.debug.print", "jax.debug.breakpoint", "jax.experimental.checkify.checkify")
 def debugging(call: Node) -> Hits:
     if not call.role("pallas-kernel"):
         yield Hit(call["function"], {"sync.debug_callback": "native"}, language="jax")

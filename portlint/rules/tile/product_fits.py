@@ -39,6 +39,14 @@ def operands(call: Node) -> Hits:
             yield Hit(operand, {f"tile.{keyword}_free": at_most(tile.free)}, language="nki")
 
 
+@rule.calls("neuronxcc.nki.language.matmul", "nki.language.matmul")
+def operands_in_order(call: Node) -> Hits:
+    for operand, keyword in zip(call.arguments[:2], ("stationary", "moving"), strict=False):
+        tile = operand.tile
+        if tile is not None and tile.free is not None:
+            yield Hit(operand, {f"tile.{keyword}_free": at_most(tile.free)}, language="nki")
+
+
 @rule.calls(*MAKERS)
 def result(call: Node) -> Hits:
     tile = call.tile
