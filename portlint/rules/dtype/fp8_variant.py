@@ -121,6 +121,8 @@ def chosen(name: Node) -> Hits:
 def chosen_in_jax(name: Node) -> Hits:
     """XLA emulates the formats that a GPU or TPU lacks; Neuron's compiler refuses them."""
     kept = _kept_in(name)
+    if name.source.imports("jax.experimental.pallas"):
+        return  # Neuron does not run Pallas kernels
     if _computes(name) or any(map(_computes, kept.uses if kept is not None else [])):
         fact = f"dtype.{IN_JAX[name.name.rpartition('.')[2]]}"
         yield Hit(name, assumes={fact: "native"}, guards=(*name.guards, on_platform("neuron")), language="jax")

@@ -1,8 +1,9 @@
 """A Pallas kernel cuts its arrays into blocks of any shape.
 
 On TPU an array lies in tiles of 8 by 128 elements, and the last two dimensions of a block must divide by those, whatever
-the element type, or be those of the whole array; blocks of rank 1 have rules of their own. A block of (2, 64) is refused
-when the kernel is lowered. The Triton lowering for GPUs takes any such block, but loads only powers of two.
+the element type, or be those of the whole array; blocks of rank 1 have rules of their own, and of rank 0 there are none.
+A block of (2, 64) is refused when the kernel is lowered. The Triton lowering for GPUs takes any such block, but loads
+only powers of two.
 
 ## Exceptions
 Only dimensions that are constants and along which the index map moves the block are judged: one at index 0 may be
@@ -38,6 +39,14 @@ def block(call: Node) -> Hits:
     shape = call.argument(0, "block_shape")
     if shape is not None and assumes:
         yield Hit(shape, assumes, language="pallas")
+
+
+@rule.calls("jax.experimental.pallas.BlockSpec")
+def scalar(call: Node) -> Hits:
+    shape = call.argument(0, "block_shape")
+    is_empty = shape is not None and shape.type == "tuple" and not shape.children
+    if shape is not None and is_empty and call.argument(None, "memory_space") is None and call.launches:
+        yield Hit(shape, assumes={"tile.block_rank0": "native"}, language="pallas")
 
 
 @rule.calls("jax.experimental.pallas.BlockSpec")
