@@ -40,7 +40,7 @@ def local_devices(call: Node) -> Hits:
     yield from _named(call.argument(None, "backend"), call)
 
 
-@rule.calls("jax.config.update")
+@rule.calls("jax.config.update", "jax.config.config.update")
 def configured(call: Node) -> Hits:
     option = call.argument(0, "name")
     if option is not None and option.constant in OPTIONS:

@@ -64,7 +64,7 @@ def default(call: Node) -> Hits:
         yield Hit(call.arguments[0])
 
 
-@rule.calls("jax.config.update")
+@rule.calls("jax.config.update", "jax.config.config.update")
 def x64(call: Node) -> Hits:
     flag = call.argument(0, "name")
     value = call.argument(1, "val")
