@@ -36,7 +36,7 @@ def block(call: Node) -> Hits:
     if all(launch.is_for_gpu for launch in launches):
         return
     assumes = _of_rank_1(parts[0]) if len(parts) == 1 else _of_last_two(parts[-1:], parts[-2:-1])
-    shape = call.argument(0, "block_shape")
+    shape = _shape(call)
     if shape is not None and assumes:
         yield Hit(shape, assumes, language="pallas")
 
@@ -53,10 +53,16 @@ def scalar(call: Node) -> Hits:
 def block_on_gpu(call: Node) -> Hits:
     sides = [side for side in call.sides if side.size != 1]
     sizes = [side.size for side in sides if side.size is not None and side.is_part]
-    shape = call.argument(0, "block_shape")
+    shape = _shape(call)
     is_power = math.prod(sizes).bit_count() == 1
     if shape is not None and sides and len(sizes) == len(sides) and not is_power and _is_loaded_whole(call):
         yield Hit(shape, assumes={"tile.block_of_any_size": "native"}, language="pallas")
+
+
+def _shape(spec: Node) -> Node | None:
+    """The shape of a block spec, which came after the index map before JAX 0.4.31."""
+    given = (spec.argument(position, "block_shape") for position in (0, 1))
+    return next((one for one in given if one is not None and one.type != "lambda"), None)
 
 
 def _of_last_two(last: list[int | None], before: list[int | None]) -> dict[str, Assumed]:
