@@ -2,8 +2,8 @@
 
 On TPU an array lies in tiles of 8 by 128 elements, and the last two dimensions of a block must divide by those, whatever
 the element type, or be those of the whole array; blocks of rank 1 have rules of their own, and of rank 0 there are none.
-A block of (2, 64) is refused when the kernel is lowered. The Triton lowering for GPUs takes any such block, but loads
-only powers of two.
+A block of (2, 64) is refused when the kernel is lowered. On GPUs the Triton back end, the only one for AMD's, takes any
+such block, but loads only powers of two; Mosaic GPU, JAX's choice for NVIDIA's, takes any.
 
 ## Exceptions
 Only dimensions that are constants and along which the index map moves the block are judged: one at index 0 may be
@@ -27,6 +27,8 @@ rule = Rule(
         "*": "Make the number of elements of a block a power of two, and mask what lies past the array.",
     },
 )
+
+TRITON = ("triton", "gpu")
 
 
 @rule.calls("jax.experimental.pallas.BlockSpec")
@@ -56,7 +58,9 @@ def block_on_gpu(call: Node) -> Hits:
     shape = _shape(call)
     is_power = math.prod(sizes).bit_count() == 1
     if shape is not None and sides and len(sizes) == len(sides) and not is_power and _is_loaded_whole(call):
-        yield Hit(shape, assumes={"tile.block_of_any_size": "native"}, language="pallas")
+        is_triton = any(not launch.modules.isdisjoint(TRITON) for launch in call.launches)
+        fact = "tile.triton_block_of_any_size" if is_triton else "tile.block_of_any_size"
+        yield Hit(shape, assumes={fact: "native"}, language="pallas")
 
 
 def _shape(spec: Node) -> Node | None:

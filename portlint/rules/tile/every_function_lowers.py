@@ -1,8 +1,9 @@
 """A Pallas kernel calls a function of JAX that its back end has no lowering for.
 
 In a kernel only some primitives exist: on TPU none for running sums, sorting, products over an axis, reversal, updates of a
-value by index, or factorisations; the Triton back end for GPUs has running sums and more elementary functions. The
-interpreter runs them all, so the kernel fails when it is first compiled for the machine: `Unimplemented primitive`.
+value by index, or factorisations; of the two back ends for GPUs Triton's has running sums and more elementary functions,
+Mosaic's products over an axis. The interpreter runs them all, so the kernel fails when it is first compiled for the
+machine: `Unimplemented primitive`.
 
 ## Exceptions
 Kernels are known by their launch in the same file, with the functions that they call. A kernel that names things of one
