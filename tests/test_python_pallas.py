@@ -110,3 +110,18 @@ def test_scratch_memory_and_bound_parameters_are_no_outputs() -> None:
 def test_what_runs_in_a_kernel(code: str, is_kernel: bool) -> None:
     (found,) = calls(f"{code}\n", "here")
     assert found.role("pallas-kernel") == is_kernel
+
+
+@pytest.mark.parametrize(
+    ("given", "modules"),
+    [
+        ("scratch_shapes=[pltpu.VMEM((8, 128), t)]", {"tpu"}),
+        ("compiler_params=params", {"tpu"}),
+        ("backend='triton'", {"triton"}),
+        ("backend=backend", set()),
+        ("grid=(4,)", set()),
+    ],
+)
+def test_the_back_end_that_a_launch_is_for(given: str, modules: set[str]) -> None:
+    (found,) = calls(f"params = pltpu.CompilerParams()\npl.pallas_call(kernel, out, {given})(x)\n", "pl.pallas_call")
+    assert found.launches[0].modules == modules

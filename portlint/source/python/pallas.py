@@ -28,6 +28,7 @@ _CONTAINERS = (
     "argument_list", "keyword_argument", "list", "tuple", "dictionary", "pair", "parenthesized_expression",
     "conditional_expression", "list_splat", "binary_operator", "list_comprehension", "expression_list",
 )  # fmt: skip
+_BACKENDS = {"triton": "triton", "mosaic_gpu": "mosaic_gpu", "mosaic_tpu": "tpu"}
 _LOOP = "jax.lax.fori_loop"
 _CARE = frozenset(("where", "select", "iota", "broadcasted_iota", "mask"))
 """what a kernel that minds its last, ragged slice makes use of"""
@@ -287,7 +288,10 @@ class Pallas:
     def _modules(self, call: Node) -> frozenset[str]:
         given = [self.written(one) for each in call["arguments"].children for one in (each.get("value") or each,)]
         names = (one.name for each in given for one in each.walk("attribute"))
-        return frozenset(name.split(".")[3] for name in names if name.startswith(f"{PACKAGE}.") and name.count(".") > 3)
+        modules = {name.split(".")[3] for name in names if name.startswith(f"{PACKAGE}.") and name.count(".") > 3}
+        backend = call.argument(None, "backend")  # later releases no longer have it
+        named = _BACKENDS.get(str(backend.constant)) if backend is not None else None
+        return frozenset(modules | {named} if named is not None else modules)
 
     def _is_launch(self, node: Node) -> bool:
         if node.type != "call":
