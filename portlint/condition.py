@@ -173,7 +173,10 @@ def evaluate(expression: Expression, environment: Environment) -> Outcome:
             return _decide(operands, environment, stops_at=True)
         case "if":
             test = evaluate(operands[0], environment)
-            return UNKNOWN if test is UNKNOWN else evaluate(operands[1 if test else 2], environment)
+            if test is not UNKNOWN:
+                return evaluate(operands[1 if test else 2], environment)
+            either, other = evaluate(operands[1], environment), evaluate(operands[2], environment)
+            return either if either is not UNKNOWN and other is not UNKNOWN and either == other else UNKNOWN
     values = [evaluate(operand, environment) for operand in operands]
     if any(value is UNKNOWN for value in values) or expression.operator not in _OPERATORS:
         return UNKNOWN

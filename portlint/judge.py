@@ -11,7 +11,7 @@ from portlint.condition import UNKNOWN, Guard, is_live, names
 from portlint.finding import Finding, Verdict
 from portlint.rule import AnyOf, Assumed, AtMost, Divides, Has, Hit, Rule, unfold
 from portlint.source.text import Lines
-from portlint.tables import cuda_name
+from portlint.tables import cuda_name, torch_operators
 from portlint.target import Fact, Level, Target, vocabulary
 
 if TYPE_CHECKING:
@@ -73,12 +73,15 @@ class Judge:
             if fact.value == Level.VARIANT and not admits_plain_build(guards, target):
                 continue
             if not holds(name, assumed, fact):
-                return self._grade(rule, hit, name, fact), name
+                return self._grade(rule, hit, name, assumed, fact), name
             if vocabulary()[name].kind == "toolkit" and isinstance(assumed, Has):
                 self.translated[target.name] += _is_translated(assumed.item, fact)
         return (Verdict.UNKNOWN, unknown) if unknown else None
 
-    def _grade(self, rule: Rule, hit: Hit, name: str, fact: Fact) -> Verdict:
+    def _grade(self, rule: Rule, hit: Hit, name: str, assumed: Assumed, fact: Fact) -> Verdict:
+        if vocabulary()[name].kind == "operators" and isinstance(assumed, Has):
+            happens = torch_operators()[assumed.item].happens_in(fact.value)
+            return Verdict.DEGRADES if happens == "host" else Verdict.BREAKS
         if vocabulary()[name].kind == "level" and hit.otherwise is None:
             return _LEVEL_VERDICTS[Level(fact.value)]
         return Verdict(hit.otherwise or rule.otherwise)
@@ -118,7 +121,7 @@ class Judge:
             ),
             assumes={key: unfold(value) for key, value in assumes.items()},
             fact=stated,
-            remedy=remedy(rule, target),
+            remedy=_replacement(name, assumes[name], target.fact(name)) or remedy(rule, target),
             kernel=vocabulary()[name].kernel or None,
             fingerprint=fingerprint,
             edits=hit.edits,
@@ -197,6 +200,8 @@ def holds(name: str, assumed: Assumed, fact: Fact) -> bool:
     if vocabulary()[name].kind == "toolkit" and isinstance(assumed, Has):
         row = cuda_name(assumed.item)
         return row is None or row.in_toolkit(fact.value)
+    if vocabulary()[name].kind == "operators" and isinstance(assumed, Has):
+        return not torch_operators()[assumed.item].happens_in(fact.value)
     if isinstance(assumed, AtMost):
         return bool(assumed.needed <= fact.value)
     if isinstance(assumed, Has):
@@ -216,11 +221,24 @@ def _is_translated(item: str, fact: Fact) -> bool:
 
 
 def _instead(name: str, assumed: Assumed, fact: Fact | None) -> str:
-    """What a toolkit has instead of a CUDA name that it lacks, as the end of a sentence."""
-    if vocabulary()[name].kind != "toolkit" or not isinstance(assumed, Has) or fact is None:
+    """What happens in place of what is not there, as the end of a sentence.
+
+    Of a toolkit that lacks a CUDA name: what it has instead. Of a library that lacks a kernel: what a call comes to.
+    """
+    if not isinstance(assumed, Has) or fact is None:
         return ""
-    row = cuda_name(assumed.item)
+    if vocabulary()[name].kind == "operators":
+        return torch_operators()[assumed.item].consequence_in(fact.value)
+    row = cuda_name(assumed.item) if vocabulary()[name].kind == "toolkit" else None
     return row.instead_in(fact.value) if row is not None else ""
+
+
+def _replacement(name: str, assumed: Assumed, fact: Fact | None) -> str:
+    """The remedy for an operator without a kernel where others do the same; "" for all else."""
+    if vocabulary()[name].kind != "operators" or not isinstance(assumed, Has) or fact is None:
+        return ""
+    instead = torch_operators()[assumed.item].instead_in(fact.value)
+    return f"Use {instead}." if instead else ""
 
 
 def remedy(rule: Rule, target: Target) -> str:

@@ -14,7 +14,7 @@ _ONLY_NVIDIA = frozenset("nvidia cutlass cuvs optix npp nvjpeg nvshmem cupti amg
 """words for NVIDIA and for libraries of NVIDIA's that no other vendor has: `USE_NVIDIA_CUVS`, `WITH_OPTIX`"""
 _NEUTRAL = frozenset(
     "is use using used has have with enable enabled on build built platform available supported torch is_on current "
-    "backend device target compile compiled extension ggml llama lib for the gpu pytorch".split()
+    "backend device target compile compiled extension ggml llama lib for the gpu pytorch system".split()
 )
 
 

@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Name, Op, any_way, names, words_of
+from portlint.condition import Guard, Literal, Name, Op, any_way, names, words_of
 from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
-from portlint.tables import cuda_name, is_cuda_name
+from portlint.tables import cuda_name, is_cuda_name, torch_operators
 
 __all__ = [
     "DEVICE_PASS",
@@ -41,11 +41,15 @@ __all__ = [
     "cuda_name",
     "divides",
     "has",
+    "in_generation",
     "is_cuda_name",
     "none_runs",
     "on_platform",
     "one_runs",
     "ptx",
+    "torch_operators",
+    "unless",
+    "when",
     "words_of",
 ]
 
@@ -110,6 +114,22 @@ HOST_PASS = Guard(DEVICE_PASS.condition, False, "host code", 0)
 def on_platform(word: str) -> Guard:
     """A guard that holds only on the targets of a platform, for code that other platforms never read."""
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
+
+
+def in_generation(major: int) -> Guard:
+    """A guard that holds only on devices whose compute capability has that major version."""
+    own = Op("item", (Name("device.capability"), Literal(0)))
+    return Guard(Op("==", (own, Literal(major))), True, f"compute capability {major}.x", 0)
+
+
+def when(query: str) -> Guard:
+    """A guard that holds where a query, such as "torch.cuda.is_available", is true."""
+    return Guard(Name(query), True, query, 0)
+
+
+def unless(query: str) -> Guard:
+    """A guard that holds where a query, such as "torch.accelerator.is_available", is not true."""
+    return Guard(Name(query), False, f"not {query}", 0)
 
 
 def asked_by(guards: Sequence[Guard]) -> frozenset[str]:

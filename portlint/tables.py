@@ -2,11 +2,15 @@
 
 `targets/tables/cuda_names.tsv` says of every name of the CUDA toolkit what HIP calls it, and which toolkit dropped it.
 A profile names the toolkit that builds for its machine ("HIP 7.0", "CUDA 12.8"); the table answers for that toolkit.
+
+`targets/tables/torch_operators.tsv` says which operators of PyTorch have no kernel where, and what happens then. A
+profile names the library that has the kernels of its machine, and its column ("Gaudi bridge 1.19.0 (hpu)").
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -48,16 +52,78 @@ class CudaName(msgspec.Struct, frozen=True):
         return f" since CUDA {self.removed}"
 
 
+class TorchOperator(msgspec.Struct, frozen=True):
+    """One row: a function of PyTorch that some device has no kernel for."""
+
+    name: str
+    """as it is called below `torch`; in parentheses the argument without which it has one"""
+    also: tuple[str, ...]
+    """other spellings, likewise; one that begins with a dot is a method of tensors"""
+    needs: str
+    """the aten operator that has no kernel"""
+    levels: Mapping[str, str]
+    """what happens instead, "error" or "host", by library; "" where it has a kernel, or where nothing is known"""
+    instead: str
+    """what does the same with other operators, for people; "" where nothing does"""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Its names in Python: `torch.linalg.eig`, `.mode`."""
+        return tuple(one if one.startswith(".") else f"torch.{one}" for one in (self.name, *self.also))
+
+    def happens_in(self, library: str) -> str:
+        """What a call comes to in a library, "PyTorch 2.14.1 (mps)": "error", "host", or "" where it has a kernel."""
+        return self.levels.get(_column(library), "")
+
+    def consequence_in(self, library: str) -> str:
+        """What a call comes to, as the end of a sentence."""
+        happens = self.happens_in(library)
+        if happens == "host":
+            return "each call copies its inputs to the CPU and the result back"
+        return _ERRORS[_column(library)] if happens else ""
+
+    def instead_in(self, library: str) -> str:
+        """What to write for a library that lacks the kernel; "" where nothing that has kernels there does the same."""
+        rows = (torch_operators().get(f"torch.{name}") for name in _TORCH_NAME.findall(self.instead))
+        return "" if any(row is not None and row.happens_in(library) for row in rows) else self.instead
+
+
+def _column(library: str) -> str:
+    return library.rpartition("(")[2].rstrip(")")
+
+
+_ERRORS = {
+    "mps": "it raises NotImplementedError, unless PYTORCH_ENABLE_MPS_FALLBACK=1 sends it to the CPU",
+    "neuron": "the compiler refuses it",
+}
+_TORCH_NAME = re.compile(r"\btorch\.((?:linalg\.)?\w+)")
+
+
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
+def _rows(table: str) -> Iterator[list[str]]:
+    """The rows of a table, its column names first."""
+    text = (files("portlint") / "targets" / "tables" / f"{table}.tsv").read_text(encoding="utf-8")
+    return (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+
+
+@cache
+def torch_operators() -> Mapping[str, TorchOperator]:
+    """Every row of the table of operators, by each of its spellings: `torch.linalg.eig`, `.mode`."""
+    columns, *rows = _rows("torch_operators")
+    operators = (
+        TorchOperator(name, tuple(also.split()), needs, dict(zip(columns[3:-1], levels, strict=True)), instead)
+        for name, also, needs, *levels, instead in rows
+    )
+    return {spelling: operator for operator in operators for spelling in operator.spellings}
+
+
 @cache
 def cuda_names() -> Mapping[str, CudaName]:
-    """Every row of the table, by name."""
-    text = (files("portlint") / "targets" / "tables" / "cuda_names.tsv").read_text(encoding="utf-8")
-    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
-    next(rows)  # the header
+    """Every row of the table of CUDA names, by name."""
+    _, *rows = _rows("cuda_names")
     return {row[0]: CudaName(*row) for row in rows}
 
 

@@ -56,7 +56,8 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One word of the vocabulary: a fact that a profile may state and a rule may assume."""
 
     kind: str
-    """int | float | level | text | list | toolkit (text: a toolkit that the table of CUDA names knows)"""
+    """int | float | level | text | list | toolkit (text: one that the table of CUDA names knows) | operators (text: a
+    library, with its column of the table of PyTorch's operators in parentheses)"""
     title: str
     """a noun phrase; for a level it follows "no", "native", "slow" """
     phrase: str = ""
@@ -87,6 +88,11 @@ class Pass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     undefined: frozenset[str] = frozenset()
     variant: bool = False
     """an architecture-specific build: facts at level `variant` hold here"""
+
+    @property
+    def is_plain(self) -> bool:
+        """A device pass of nvcc for a plain architecture."""
+        return "__CUDA_ARCH__" in self.defined and not self.variant
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"pass_": "pass"}):
@@ -171,7 +177,14 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         profile = self.profile
         queries = self._query_environment().values
         return tuple(
-            (one, Environment({**queries, **one.defined}, profile.undefined | one.undefined, self._guess_in(one)))
+            (
+                one,
+                Environment(
+                    {**queries, "build.is_plain": one.is_plain, **one.defined},
+                    profile.undefined | one.undefined,
+                    self._guess_in(one),
+                ),
+            )
             for one in profile.pass_
         )
 
@@ -318,6 +331,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "float": (int, float),
     "text": (str,),
     "toolkit": (str,),
+    "operators": (str,),
     "list": (list,),
     "level": (str,),
 }

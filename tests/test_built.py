@@ -7,6 +7,7 @@ from harness import rules, scan
 
 from portlint.judge import lives
 from portlint.source.cxx.built import build_guards
+from portlint.source.cxx.definers import is_defined_for
 from portlint.source.cxx.twins import twin_guards
 from portlint.source.cxx.users import all_users_of, users_of
 from portlint.target import load
@@ -334,3 +335,247 @@ def test_links_are_not_read(tmp_path: Path) -> None:
     write(tmp_path, {"tree/CMakeLists.txt": "", "tree/a.cuh": "", "else/b.cu": '#include "a.cuh"\n'})
     (tmp_path / "tree" / "b.cu").symlink_to(tmp_path / "else" / "b.cu")
     assert users_of(str(tmp_path / "tree" / "a.cuh")) == []
+
+
+class TestDefinedByTheProject:
+    """A function that the project's own header defines, behind more headers than are read with their conditions."""
+
+    BODY = "MACRO_FOR_DEVICE\nvoid\narrive()\n{\n}\nstruct Barrier final : Base {};\n"
+
+    def chain(self, tmp_path: Path, length: int = 9) -> Path:
+        above = {f"lib/h{i}.hpp": f'#include "lib/h{i + 1}.hpp"\n' for i in range(length)}
+        write(tmp_path, {"CMakeLists.txt": "", **above, f"lib/h{length}.hpp": self.BODY})
+        return tmp_path
+
+    @pytest.mark.parametrize("name", ["arrive", "Barrier"])
+    def test_however_far_away(self, tmp_path: Path, name: str) -> None:
+        write(self.chain(tmp_path), {"a.cu": '#include "lib/h0.hpp"\n', "b.cu": "#include <lib/h0.hpp>\n"})
+        assert all(is_defined_for(str(tmp_path / file), name) for file in ("a.cu", "b.cu", "lib/h9.hpp"))
+
+    def test_a_file_that_does_not_include_it_means_another(self, tmp_path: Path) -> None:
+        write(self.chain(tmp_path), {"a.cu": "#include <cute/arch.hpp>\n"})
+        assert not is_defined_for(str(tmp_path / "a.cu"), "arrive")
+
+    def test_a_call_a_declaration_and_a_comment_define_nothing(self, tmp_path: Path) -> None:
+        mentions = "// arrive() {\nvoid arrive();\ninline void f() { if (arrive()) { leave(); } }\nstruct Barrier;\n"
+        write(tmp_path, {"CMakeLists.txt": "", "a.h": mentions, "a.cu": '#include "a.h"\n'})
+        assert not any(is_defined_for(str(tmp_path / "a.cu"), name) for name in ("arrive", "Barrier"))
+
+    @pytest.mark.parametrize(("second", "defined"), [('#include "lib/h0.hpp"\n', True), ("", False)])
+    def test_a_header_leans_on_all_its_users(self, tmp_path: Path, second: str, defined: bool) -> None:
+        users = {"a.cu": '#include "lib/h0.hpp"\n#include "x.h"\n', "b.cu": second + '#include "x.h"\n'}
+        write(self.chain(tmp_path), {"x.h": "", **users})
+        assert is_defined_for(str(tmp_path / "x.h"), "arrive") is defined
+
+    def test_a_submodule_is_a_project_of_its_own(self, tmp_path: Path) -> None:
+        write(tmp_path, {"setup.py": "", "a.cu": '#include "deps/lib/a.h"\n', "deps/lib/.git": "gitdir: ../../.git"})
+        write(tmp_path, {"deps/lib/a.h": self.BODY, "deps/lib/b.cu": '#include "a.h"\n'})
+        assert not is_defined_for(str(tmp_path / "a.cu"), "arrive")
+        assert is_defined_for(str(tmp_path / "deps/lib/b.cu"), "arrive")
+
+    def test_outside_a_project_nothing_is_read(self, tmp_path: Path) -> None:
+        write(tmp_path, {"a.h": self.BODY, "a.cu": '#include "a.h"\n'})
+        assert not is_defined_for(str(tmp_path / "a.cu"), "arrive")
+
+
+NVIDIA_PARTS = ("hopper", "blackwell", "blackwell-rtx")
+BY_BACKEND = """
+SOURCES = ["csrc/bind.cu"]
+
+
+def _flags():
+    return [*sm90a_nvcc_flags, "-DWITH_SCALES"]
+
+
+def module(backend):
+    flags = []
+    if backend == "old":
+        sources = ["csrc/old.cu", "inst/old_kernels.jinja"]
+    elif backend == "new":
+        sources = ["csrc/new.cu", "inst/new_kernels.jinja"]
+    else:
+        raise ValueError(backend)
+    if backend == "new":
+        flags += sm90a_nvcc_flags
+    return compile("module_sm90", sources, flags)
+
+
+def bound():
+    return compile("bound", SOURCES, _flags())
+
+
+def for_older():
+    return compile("older", ["csrc/older.cu", "csrc/both.cu"], sm89_nvcc_flags)
+
+
+def for_either(new):
+    if new:
+        flags = sm90a_nvcc_flags
+    else:
+        flags = sm89_nvcc_flags
+    return compile("either", ["csrc/either.cu", "csrc/both.cu"], flags)
+"""
+FLAGS = 'sm89_nvcc_flags = ["-gencode=arch=compute_89,code=sm_89"]\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "built_for"),
+    [
+        ("csrc/old.cu", set(NVIDIA_PARTS)),
+        ("csrc/new.cu", {"hopper"}),
+        ("csrc/new.cuh", {"hopper"}),
+        ("csrc/old.cuh", set(NVIDIA_PARTS)),
+        ("csrc/bind.cu", {"hopper"}),
+        ("csrc/older.cu", set()),
+        ("csrc/either.cu", {"hopper"}),
+        ("csrc/both.cu", {"hopper"}),
+        ("other/bind.cu", set(NVIDIA_PARTS)),
+    ],
+)
+def test_python_compiles_what_stands_in_a_branch_with_the_flags_of_that_branch(
+    tmp_path: Path, source: str, built_for: set[str]
+) -> None:
+    files = {
+        "pyproject.toml": "",
+        "package/modules.py": BY_BACKEND,
+        "package/core.py": FLAGS,
+        "inst/old_kernels.jinja": '#include "../csrc/old.cuh"\n',
+        "inst/new_kernels.jinja": '#include "../csrc/new.cuh"\n',
+    }
+    write(tmp_path, {**files, source: ""})
+    assert built_on(tmp_path / source, *NVIDIA_PARTS) == built_for
+
+
+def test_a_header_that_python_lists_goes_where_its_users_go(tmp_path: Path) -> None:
+    script = 'HEADERS = ["csrc/mma.cuh", "csrc/gemm.cuh"]\n__all__ = ["make_sm90_module"]\n\n\n' + MODULE
+    uses = {"csrc/sort.cu": '#include "mma.cuh"\n', "csrc/mma.cuh": "", "csrc/gemm.cuh": ""}
+    write(tmp_path, {"pyproject.toml": "", "package/jit.py": script, **uses})
+    assert built_on(tmp_path / "csrc/mma.cuh", *NVIDIA_PARTS) == {"hopper"}
+    assert built_on(tmp_path / "csrc/gemm.cuh", *NVIDIA_PARTS) == set(NVIDIA_PARTS)
+
+
+COMPILER = r"""
+inline std::string kernel_text(int width) {
+  return R"(
+#include <kernels/gemm.cuh>
+)" + std::to_string(width);
+}
+inline Program compile(std::string text) { return call_compiler(text, {"-std=c++17", ARCHITECTURE}); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("architecture", "built_for"),
+    [
+        ('"--gpu-architecture=sm_90a"', {"hopper"}),
+        ('"-arch", "compute_90"', set(NVIDIA_PARTS)),
+        ("of_this_device()", set(NVIDIA_PARTS)),
+        ('"no sm_90a here"', set(NVIDIA_PARTS)),
+    ],
+)
+def test_a_header_of_a_text_that_is_compiled_at_run_time(
+    tmp_path: Path, architecture: str, built_for: set[str]
+) -> None:
+    compiler = COMPILER.replace("ARCHITECTURE", architecture)
+    write(tmp_path, {"pyproject.toml": "", "kernels/gemm.cuh": "", "compiler.cuh": compiler})
+    write(tmp_path, {"a.cu": '#include "compiler.cuh"\n'})
+    assert built_on(tmp_path / "kernels/gemm.cuh", *NVIDIA_PARTS) == built_for
+    assert built_on(tmp_path / "compiler.cuh", *NVIDIA_PARTS) == set(NVIDIA_PARTS)
+
+
+@pytest.mark.parametrize(
+    ("others", "built_for"),
+    [
+        ({}, {"hopper"}),
+        ({"package/plain.py": 'FLAGS = ["-DWITH_SCALES"]\n'}, set(NVIDIA_PARTS)),
+        ({"csrc/config.h": "#define WITH_SCALES 1\n"}, set(NVIDIA_PARTS)),
+        ({"CMakeLists.txt": "add_definitions(-DWITH_SCALES)\n"}, set(NVIDIA_PARTS)),
+    ],
+)
+def test_a_macro_that_python_defines_for_some_architectures(
+    tmp_path: Path, others: dict[str, str], built_for: set[str]
+) -> None:
+    files = {
+        "pyproject.toml": "",
+        "package/modules.py": BY_BACKEND,
+        "csrc/a.cu": '#ifdef WITH_SCALES\n#include "scales.cuh"\n#else\n#include "plain.cuh"\n#endif\n',
+        "csrc/scales.cuh": "",
+        "csrc/plain.cuh": "",
+    }
+    write(tmp_path, {**files, **others})
+    assert built_on(tmp_path / "csrc/scales.cuh", *NVIDIA_PARTS) == built_for
+    assert built_on(tmp_path / "csrc/plain.cuh", *NVIDIA_PARTS) == set(NVIDIA_PARTS)
+
+
+CONTEXT = """
+def spelled(major, minor):
+    if major == 9:
+        return f"{minor}a"
+    elif major >= 12:
+        if TOOLKIT >= 12.9:
+            return "0f" if minor == 0 else str(minor) + "a"
+        else:
+            raise RuntimeError
+    return str(minor)
+
+
+def flags(archs):
+    return [f"-gencode=arch=compute_{major}{minor},code=sm_{major}{minor}" for major, minor in archs]
+"""
+FP4 = '#if __CUDA_ARCH__ >= 1000\n__global__ void k() { asm("cvt.rn.satfinite.e2m1x2.f32 %0, %1, %2;"); }\n#endif\n'
+
+
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [
+        ({"package/context.py": CONTEXT}, []),
+        ({}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT.replace("major >= 12", "major == 10")}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT.replace("raise RuntimeError", "pass")}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT, "package/b.py": 'X = f"arch=compute_{cap}"\n'}, ["blackwell-rtx"]),
+        ({"package/context.py": CONTEXT, "tests/b.py": 'X = f"arch=compute_{cap}"\n'}, []),
+        (
+            {"package/context.py": CONTEXT, "package/b.py": 'X = "-gencode=arch=compute_120,code=sm_120"\n'},
+            ["blackwell-rtx"],
+        ),
+        ({"package/context.py": CONTEXT, "CMakeLists.txt": "add_library(x csrc/fp4.cu)\n"}, ["blackwell-rtx"]),
+    ],
+)
+def test_a_project_that_always_builds_for_the_variant(tmp_path: Path, others: dict[str, str], found: list[str]) -> None:
+    write(tmp_path, {"pyproject.toml": "", "csrc/fp4.cu": FP4, **others})
+    reported = scan(tmp_path / "csrc/fp4.cu", [rules()["isa/inline-ptx"]], ("blackwell-rtx",))
+    assert [one.target for one in reported] == found
+
+
+def test_what_no_variant_has_is_reported_of_such_a_project(tmp_path: Path) -> None:
+    kernel = '__global__ void k() { asm volatile("wgmma.fence.sync.aligned;"); }\n'
+    write(tmp_path, {"pyproject.toml": "", "package/context.py": CONTEXT, "csrc/a.cu": kernel})
+    reported = scan(tmp_path / "csrc/a.cu", [rules()["isa/inline-ptx"]], ("blackwell-rtx",))
+    assert [one.target for one in reported] == ["blackwell-rtx"]
+
+
+SETUP = """
+flags = ["-gencode", "arch=compute_80,code=sm_80", "-gencode", "arch=compute_90a,code=sm_90a"]
+CUDAExtension("kernels", ["csrc/listed.cu", *glob("csrc/made/*.cu")], extra_compile_args=flags)
+"""
+
+
+@pytest.mark.parametrize("source", ["csrc/listed.cu", "csrc/made/one.cu", "csrc/made/one_of_all.cu", "csrc/mma.h"])
+@pytest.mark.parametrize(
+    ("setup", "built_for"),
+    [
+        (SETUP, {"hopper"}),
+        (SETUP.replace("90a", "90"), set(NVIDIA_PARTS)),
+        (SETUP + 'os.environ.get("TORCH_CUDA_ARCH_LIST")\n', set(NVIDIA_PARTS)),
+        (SETUP + 'flags.append(f"arch=compute_{own},code=sm_{own}")\n', set(NVIDIA_PARTS)),
+    ],
+)
+def test_a_setup_py_that_builds_for_variants(tmp_path: Path, source: str, setup: str, built_for: set[str]) -> None:
+    files = {
+        "csrc/listed.cu": '#include "mma.h"\n',
+        "csrc/made/one.cu": "",
+        "csrc/made/one_of_all.cu": "",
+        "csrc/mma.h": "",
+    }
+    write(tmp_path, {"setup.py": setup, **files})
+    assert built_on(tmp_path / source, *NVIDIA_PARTS) == built_for

@@ -335,6 +335,14 @@ def test_format_3_has_worksheets() -> None:
 
 
 @pytest.mark.parametrize(
+    "metadata",
+    [None, {}, {"kernelspec": None}, {"kernelspec": {"name": "conda-env-x"}}, {"language_info": None}],
+)
+def test_notebooks_that_do_not_say_their_language_are_python(metadata: object) -> None:
+    assert read(notebook("x = 1", metadata=metadata)).text == b"x = 1\n"
+
+
+@pytest.mark.parametrize(
     ("data", "reason"),
     [
         (b"", "not valid JSON"),
@@ -346,9 +354,10 @@ def test_format_3_has_worksheets() -> None:
         (b"{}", "not a Jupyter notebook"),
         (b'{"nbformat": 2, "worksheets": []}', "format 2"),
         (notebook("x <- 1", metadata={"kernelspec": {"language": "R"}}), "in 'R'"),
+        (notebook("x <- 1", metadata={"kernelspec": {"name": "ir", "display_name": "R"}}), "in 'ir'"),
         (notebook("x = 1\0"), "binary"),
     ],
-    ids=["empty", "cut", "surrogate", "bytes", "deep", "list", "none", "old", "R", "nul"],
+    ids=["empty", "cut", "surrogate", "bytes", "deep", "list", "none", "old", "R", "kernel", "nul"],
 )
 def test_what_is_no_notebook_in_python_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(NotText, match=reason):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from portlint.condition import UNKNOWN, is_live
+from portlint.condition import UNKNOWN, Environment, evaluate, is_live
 from portlint.source import Source
 from portlint.source.node import Node
 from portlint.target import load
@@ -59,6 +60,8 @@ AVAILABLE = {"hopper": True, "cdna3": True, "mps": False, "tpu-v6e": False, "cpu
         "if 'cuda' in str(device): here()",
         "if device.startswith('cuda'): here()",
         "if args.device == 'cuda': here()",
+        "if config.accelerator == 'cuda': here()",
+        "if hardware_type != 'cuda': raise ValueError\nhere()",
         "if device.type in ('cuda',): here()",
         "if getattr(x, 'is_cuda'): here()",
         "match device.type:\n    case 'cuda': here()",
@@ -360,3 +363,65 @@ def test_a_long_chain_of_functions_is_not_followed_forever() -> None:
 )
 def test_names(code: str, name: str) -> None:
     assert list(source(code).root.walk("call"))[0 if code == "f()()" else -1].name == name
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("any(one in arch for one in ('gfx94', 'gfx90a'))", True),
+        ("any(one in arch for one in ('gfx95', 'gfx12'))", False),
+        ("any(arch.startswith(one) for one in ['gfx94'])", True),
+        ("any([one == arch for one in ('gfx942',)])", True),
+        ("all(one in arch for one in ('gfx', '94'))", True),
+        ("any(one in arch for one in others)", UNKNOWN),
+        ("any(f(one, arch) for one in ('gfx94', 'gfx90a'))", UNKNOWN),
+        ("any(one in arch for one in ('gfx94',) if one)", UNKNOWN),
+    ],
+)
+def test_one_of_several_words(test: str, expected: object) -> None:
+    code = f"import torch\narch = torch.cuda.get_device_properties(0).gcnArchName\nif {test}: pass\n"
+    statement = next(Source("a.py", code.encode(), "python").root.walk("if_statement"))
+    assert evaluate(statement["condition"].holds.condition, Environment({"gcn_arch": "gfx942"})) is expected
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "pytest.param(here(), 2, marks=pytest.mark.skipif(not torch.cuda.is_available()))",
+        "pytest.param(here(), marks=[pytest.mark.slow, pytest.mark.gpu])",
+        "pytest.param(here(), marks=(RunIf(min_cuda_gpus=1),))",
+    ],
+)
+def test_the_marks_of_one_case_of_a_test(code: str) -> None:
+    assert lives_on("import pytest\n" + code, *AVAILABLE) == AVAILABLE
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if kind == Backend.CUDA: here()",
+        "if kind is DeviceType.CUDA: here()",
+        "if self.distributed_type == DistributedType.MULTI_GPU: here()",
+        "if kind != Backend.CUDA: raise ValueError\nhere()",
+    ],
+)
+def test_a_member_of_an_enumeration_named_for_cuda(code: str) -> None:
+    assert lives_on(code, "hopper", "cdna3", "mps", "cpu") == {
+        "hopper": None,
+        "cdna3": None,
+        "mps": False,
+        "cpu": False,
+    }
+
+
+@pytest.mark.parametrize("place", ["cuda.py", "cuda/ops.py", "cuda/kernels/scan.py"])
+@pytest.mark.parametrize(("sibling", "expected"), [("mps", False), ("utils", True)])
+def test_a_file_of_cudas_own_beside_those_of_other_machines(
+    place: str, sibling: str, expected: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "backends" / sibling).mkdir(parents=True)
+    (tmp_path / "backends" / "cuda").mkdir()
+    file = str(tmp_path / "backends" / place)
+    guards = next(Source(file, b"here()\n", "python", file).root.walk("call")).guards
+    assert is_live(guards, load("mps").queries()) is expected
+    assert is_live(guards, load("cdna3").queries()) is True

@@ -110,7 +110,7 @@ def test_where_the_text_of_a_string_is_decided() -> None:
     assert node.origin.text == "['80', '90']"
 
 
-DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "bool")
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "bool", "complex64", "complex128")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,35 @@ DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "bool")
         ("np.linspace(0, 1, 5)", "float64", "array", "on-host"),
         ("np.zeros(3, dtype=np.float32)", "float32", "array", "on-host"),
         ("np.array([1.0, 2.0])", "float64", "array", "on-host"),
-        ("np.array([1, 2])", "", "array", "on-host"),
+        ("np.array([1, 2])", "int64", "array", "on-host"),
+        ("np.array([1, 2]) / 3", "float64", "array", "on-host"),
+        ("np.array([1, 2]) * 0.5", "float64", "array", "on-host"),
+        ("np.array([[0.5, 1], [2, 3]])", "float64", "array", "on-host"),
+        ("np.array([np.zeros(2), np.ones(2)])", "float64", "array", "on-host"),
+        ("np.zeros(3, np.float32) * 2.0", "float32", "array", "on-host"),
+        ("np.full(3, 0.5)", "float64", "array", "on-host"),
+        ("np.full(3, 1)", "int64", "array", "on-host"),
+        ("np.arange(0, 1, 0.1)", "float64", "array", "on-host"),
+        ("np.arange(8)", "int64", "array", "on-host"),
+        ("np.arange(n)", "", "array", "on-host"),
+        ("np.arange(8).mean()", "float64", "array", "on-host"),
+        ("np.asarray(x) / 255.0", "", "array", "on-host"),
+        ("np.argmax(np.zeros(3))", "int64", "array", "on-host"),
+        ("np.random.default_rng(0).normal(size=3)", "float64", "array", "on-host"),
+        ("np.where(x > 0, np.zeros(3), 1.0)", "float64", "array", "on-host"),
+        ("np.zeros(3).tolist()", "", "scalar", "on-host"),
+        ("torch.tensor(np.zeros(3).tolist())", "", "tensor", "on-host"),
+        ("torch.tensor(np.sqrt(2.0))", "float64", "tensor", "on-host"),
+        ("torch.tensor(2.0)", "", "tensor", "on-host"),
+        ("torch.Tensor(np.zeros(3))", "float32", "tensor", "on-host"),
+        ("torch.DoubleTensor([1])", "float64", "tensor", "on-host"),
+        ("torch.ones(2).type(torch.DoubleTensor)", "float64", "tensor", "on-host"),
+        ("torch.ones(2).new_zeros(3, dtype=torch.float64)", "float64", "tensor", "on-host"),
+        ("torch.ones(2).sum(dtype=torch.float64)", "float64", "tensor", "on-host"),
+        ("torch.ones(2).long() * 0.5", "", "tensor", "on-host"),
+        ("torch.ones(2).double().to(torch.complex64)", "complex64", "tensor", "on-host"),
+        ("torch.view_as_complex(torch.ones(2).double())", "complex128", "tensor", "on-host"),
+        ("torch.view_as_complex(torch.ones(2).double()).real", "float64", "tensor", "on-host"),
         ("np.stack([np.ones(2), np.ones(2)])", "float64", "array", "on-host"),
         ("np.zeros(3).astype('float32')", "float32", "array", "on-host"),
         ("np.random.randn(3).mean(axis=0)", "float64", "array", "on-host"),
@@ -160,6 +188,14 @@ DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "bool")
         ("jnp.zeros(3, jnp.bfloat16) * anything()", "", "traced", "on-device"),
         ("jnp.linalg.qr(jnp.zeros((3, 3), jnp.float16))", "float16", "traced", "on-device"),
         ("jnp.matmul(jnp.zeros((3, 3), jnp.float16), anything())", "", "traced", "on-device"),
+        ("torch.ones(3).long() * 2", "int64", "tensor", "on-host"),
+        ("torch.ones(3).long() / 2", "", "tensor", "on-host"),
+        ("torch.ones(3).long() * 0.5", "", "tensor", "on-host"),
+        ("torch.ones(3).long() + unknown", "", "tensor", "on-host"),
+        ("torch.FloatTensor(3, 3)", "float32", "tensor", "on-host"),
+        ("torch.tril_indices(3, 3, device=device)", "", "tensor", "on-device"),
+        ("torch.nn.Parameter(torch.zeros(3))", "", "tensor", "on-device"),
+        ("torch.multiprocessing.Queue()", "", "", "on-device"),
         ("len(x)", "", "scalar", "on-host"),
         ("torch.ones(2, device=device).item()", "", "scalar", "on-host"),
         ("torch.ones(2, device=device).shape[0]", "", "scalar", "on-host"),
@@ -191,11 +227,83 @@ def test_dtype_and_place(expression: str, dtype: str, kind: str, place: str) -> 
         ("x = x\nit = x", ""),
         ("it = torch.ones(1) if a else torch.zeros(1)", "tensor"),
         ("it = torch.ones(1) if a else 0", ""),
+        ("values, it_ = torch.sort(torch.ones(3))\nit = it_", "tensor"),
+        ("model = make().to(device).eval()\nit = model.encode(1)", ""),
     ],
 )
 def test_kinds_through_names_and_annotations(code: str, kind: str) -> None:
     node = value(IMPORTS + code)
     assert roles(node, "tensor", "array", "traced", "scalar", "object") == ({kind} if kind else set())
+
+
+@pytest.mark.parametrize(
+    ("stores", "place"),
+    [
+        ("self.x = torch.ones(3)", "on-host"),
+        ("self.x = torch.ones(3, device=device)", "on-device"),
+        ("self.x = torch.ones(3)\n        self.x = self.x.to(device)", "on-device"),
+        ("self.x = torch.nn.Parameter(torch.ones(3))", "on-device"),
+        ("self.y = torch.ones(3)\n        self.x = self.y.log()", "on-host"),
+        ("self.y = torch.ones(3)", "on-device"),
+        ("self.x = x", "on-device"),
+    ],
+)
+def test_where_an_attribute_is(stores: str, place: str) -> None:
+    code = f"class A:\n    def __init__(self, x):\n        {stores}\n    def f(self):\n        it = self.x"
+    assert roles(value(IMPORTS + code), "on-host", "on-device") == {place}
+
+
+@pytest.mark.parametrize(
+    ("code", "dtype"),
+    [
+        ("def f(n): return np.zeros(n)\nit = f(3)", "float64"),
+        ("def f(n):\n    if n: return np.zeros(n)\n    return np.ones(1, dtype=np.float32)\nit = f(3)", ""),
+        ("def f(n): yield np.zeros(n)\nit = f(3)", ""),
+        ("@wrap\ndef f(n): return np.zeros(n)\nit = f(3)", ""),
+        ("@staticmethod\ndef f(n): return np.zeros(n)\nit = f(3)", "float64"),
+        ("def f(n): return np.zeros(n), 1\na, b = f(3)\nit = a", "float64"),
+        ("def f(x):\n    it = x\nf(np.zeros(3))", "float64"),
+        ("def f(x):\n    it = x\nf(np.zeros(3))\nf(np.zeros(3, dtype=np.float32))", ""),
+        ("def f(x):\n    it = x\nf(np.zeros(3))\nf(other)", ""),
+        ("class C:\n    def __init__(self, x):\n        it = x\nC(np.zeros(3))", "float64"),
+        ("class C:\n    def f(self): return np.zeros(3)\n    def g(self):\n        it = self.f()", "float64"),
+        ("class C:\n    def f(self): self.x = np.zeros(3)\n    def g(self):\n        it = self.x", "float64"),
+        (
+            "class C:\n    def f(self):\n        self.x = None\n        self.x = np.ones(1)\n        it = self.x",
+            "float64",
+        ),
+        ("class C:\n    def f(self):\n        self.x = other()\n        self.x = np.ones(1)\n        it = self.x", ""),
+        (
+            "class C:\n    def f(self): self.register_buffer('x', torch.ones(1).double())\n"
+            "    def g(self):\n        it = self.x",
+            "float64",
+        ),
+        ("class C:\n    @property\n    def x(self): return np.ones(1)\n    def g(self): it = self.x", "float64"),
+        ("d = {'x': np.ones(1), 'y': np.ones(1, np.float32)}\nit = d['x']", "float64"),
+        ("d = {'x': np.ones(1), 'y': np.ones(1, np.float32)}\nit = d['y']", "float32"),
+        ("d = {}\nd['x'] = np.ones(1)\nit = d['x']", "float64"),
+        ("d = {'x': np.ones(1)}\nd['x'] = other\nit = d['x']", ""),
+        ("xs = [np.ones(1), np.ones(1, np.float32)]\nit = xs[0]", "float64"),
+        ("for x in [np.ones(1), np.zeros(1)]:\n    it = x", "float64"),
+        ("xs = []\nfor i in y:\n    xs.append(np.ones(1))\nit = np.stack(xs)", "float64"),
+        ("xs = []\nfor i in y:\n    xs.append(0.5)\nit = np.array(xs)", "float64"),
+        ("xs = []\nfor i in y:\n    xs.append(f(i))\nit = np.array(xs)", ""),
+        ("x = np.ones(1)\nx /= 2\nit = x", "float64"),
+        ("x = np.ones(1)\nif y:\n    x = x.astype(np.float32)\nit = x", ""),
+        ("x = np.ones(1)\nif y:\n    x = x * 2\nit = x", "float64"),
+        ("x = None\nif y:\n    x = np.ones(1)\nit = x", "float64"),
+        ("if y:\n    x = np.ones(1)\n    it = x", "float64"),
+        ("def f(x: np.ndarray):\n    it = x\nf(np.zeros(3))", "float64"),
+        ("import soundfile as sf\nx, rate = sf.read(p)\nit = x", "float64"),
+        ("import soundfile as sf\nx, rate = sf.read(p, dtype='float32')\nit = x", "float32"),
+        ("from PIL import Image\nit = np.array(Image.open(p).convert('RGB')) / 255.0", "float64"),
+        ("from PIL import Image\nit = np.array(Image.open(p)) / 255.0", ""),
+        ("import cv2\nit = cv2.imread(p) / 255.0", "float64"),
+        ("a, b = np.meshgrid(np.zeros(2), np.zeros(2))\nit = a", "float64"),
+    ],
+)
+def test_dtypes_through_the_file(code: str, dtype: str) -> None:
+    assert roles(value(IMPORTS + code), *DTYPES) == ({dtype} if dtype else set())
 
 
 def marked(code: str) -> Node:
@@ -234,6 +342,62 @@ def test_what_runs_when_a_module_is_imported(code: str, expected: bool) -> None:
 )
 def test_loops_of_steps(code: str, expected: bool) -> None:
     assert marked(code).role("step-loop") is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def training_step(self, batch): here()", True),
+        ("def f(m, o):\n    m().backward()\n    o.step()\n    here()", True),
+        ("def f(it):\n    batch = next(it)\n    here()", True),
+        ("for x in loader:\n    model(x)\n    here()", True),
+        ("while True:\n    i = model(i).argmax(-1)\n    here()", True),
+        ("for x in loader:\n    here()", False),
+        ("def training_step(self, batch):\n    def helper(): here()", False),
+        ("class A(Dataset):\n    def training_step(self): here()", False),
+    ],
+)
+def test_steps_that_are_functions_or_run_a_model(code: str, expected: bool) -> None:
+    assert marked(code).role("step-loop") is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("class A(Dataset):\n    def __getitem__(self, i): here()", True),
+        ("class A(nn.Module):\n    def forward(self, i): here()", False),
+        ("class Sampler(nn.Module):\n    def forward(self, i): here()", False),
+        ("def collate_fn(rows): here()", True),
+        ("def pad(rows): here()\nDataLoader(d, collate_fn=pad)", True),
+        ("def log(loss): here()\nxm.add_step_closure(log, args=(loss,))", True),
+        ("def f(rows): here()", False),
+    ],
+)
+def test_code_that_works_on_the_host(code: str, expected: bool) -> None:
+    assert marked(code).role("host-code") is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("def f(x: torch.Tensor):\n    it = x.max().item()", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = min(int(x.sum()), 4) + 1", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    n = x.tolist()\n    it = n[0]", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = len(x[x > 0])", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = x.nonzero().shape[0]", {"read-back"}),
+        ("def f(x: torch.Tensor):\n    it = x[~(x > 0)].float()", {"sized-by-data"}),
+        ("def f(x: torch.Tensor):\n    it = torch.where(x > 0)[0]", {"sized-by-data"}),
+        ("def f(x: torch.Tensor):\n    it = x[x > 0].sum()", set()),
+        ("def f(x: torch.Tensor):\n    it = x.cpu().max().item()", set()),
+        ("def f(x: torch.Tensor):\n    it = x.shape[0]", set()),
+        ("def f(x: int | torch.Tensor):\n    it = int(x)", set()),
+        ("def f(x: torch.Tensor):\n    it = int(x) if isinstance(x, int) else 0", set()),
+        ("def f(xs: list[int]):\n    it = max(xs)", set()),
+        ("it = int(torch.randint(0, 4, (2,)).sum())", set()),
+    ],
+)
+def test_numbers_and_sizes_that_depend_on_data(code: str, expected: set[str]) -> None:
+    assert roles(value(IMPORTS + textwrap.dedent(code)), "read-back", "sized-by-data") == expected
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
-"""The table of CUDA names: what each toolkit has, and what it has instead."""
+"""The packaged tables: what each toolkit has of CUDA's names, and each library of PyTorch's operators."""
 
 from importlib.resources import files
 
 import pytest
 
-from portlint.tables import cuda_name, cuda_names, is_cuda_name
+from portlint.tables import cuda_name, cuda_names, is_cuda_name, torch_operators
+from portlint.target import load, shipped
 
 
 def test_every_row_is_whole() -> None:
@@ -51,6 +52,7 @@ def test_other_names_are_none_of_cuda(name: str) -> None:
     [
         ("cudnnCreate", "HIP 7.0", "; nearest is MIOpen's miopenCreate"),
         ("cudaMemAdvise_v2", "HIP 7.0", "; nearest is hipMemAdvise_v2 of HIP 7.1"),
+        ("cudaStreamGetDevice", "HIP 7.0", "; nearest is hipStreamGetDevice, renamed by hand"),
         ("nvmlInit_v2", "HIP 7.0", "; nearest is AMD SMI, the amdsmi_* functions"),
         ("cudaBindTexture", "CUDA 12.8", " since CUDA 12.0"),
         ("cudaD3D9GetDevice", "HIP 7.0", ""),
@@ -67,3 +69,55 @@ def test_names_of_a_feature_are_exactly_those_that_their_rule_judges() -> None:
 
     stated = {row.name: row.feature for row in cuda_names().values() if row.feature}
     assert stated == {name: fact for name, fact in FACTS.items() if name in cuda_names()}
+
+
+def test_every_row_of_the_operators_is_whole() -> None:
+    text = (files("portlint") / "targets" / "tables" / "torch_operators.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    assert rows[0] == ["name", "also", "needs", "mps", "xla", "neuron", "hpu", "xpu", "instead"]
+    assert {len(row) for row in rows} == {9}
+    assert {level for row in rows[1:] for level in row[3:8]} == {"", "error", "host"}
+    assert all(any(row[3:8]) for row in rows)
+    names = [name for row in rows[1:] for name in (row[0], *row[1].split())]
+    assert len(names) == len(set(names)) == len(torch_operators())
+
+
+def test_every_target_names_a_library_of_the_table() -> None:
+    libraries = {name: load(name).fact("api.operators") for name in shipped()}
+    assert not [name for name, fact in libraries.items() if fact is None]
+    columns = {fact.value.rpartition("(")[2] for fact in libraries.values() if fact is not None}
+    assert columns == {"mps)", "xla)", "neuron)", "hpu)", "xpu)", "cuda)", "cpu)"}
+
+
+MPS, XLA, NEURON, GAUDI = (
+    "PyTorch 2.14.1 (mps)",
+    "PyTorch/XLA 2.9 (xla)",
+    "torch-neuronx on PyTorch/XLA 2.9 (neuron)",
+    "Gaudi bridge 1.19.0 (hpu)",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "happens"),
+    [
+        ("torch.linalg.eig", MPS, "error"),
+        ("torch.linalg.eigh", MPS, ""),
+        ("torch.fft.rfft", MPS, ""),
+        ("torch.fft.rfft", XLA, "host"),
+        ("torch.nn.functional.grid_sample", XLA, "host"),
+        ("torch.nn.functional.grid_sample", GAUDI, ""),
+        ("torch.triangular_solve", NEURON, "error"),
+        ("torch.triangular_solve", XLA, ""),
+        ("torch.inverse", GAUDI, "host"),
+        ("torch.linalg.eig", "PyTorch 2.14.1 (cuda)", ""),
+    ],
+)
+def test_what_a_call_comes_to(name: str, library: str, happens: str) -> None:
+    row = torch_operators().get(name)
+    assert (row.happens_in(library) if row is not None else "") == happens
+
+
+def test_what_replaces_an_operator_has_kernels_itself() -> None:
+    solve = torch_operators()["torch.linalg.solve"]
+    assert solve.instead_in(XLA) == "`torch.linalg.inv(A) @ B`"
+    assert solve.instead_in(GAUDI) == ""  # torch.linalg.inv has none there

@@ -84,6 +84,11 @@ class Analysis:
         """The expressions that a value may come from, where they are written in the file."""
         return [node]
 
+    def dtypes(self, node: Node) -> list[tuple[str, Node]]:
+        """The dtypes that an expression may name, each with the expression that decides for it."""
+        del node
+        return []
+
     def assigned(self, name: Node) -> Node | None:
         """The expression that a name was last given before, where that is known."""
         del name

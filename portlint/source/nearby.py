@@ -53,6 +53,31 @@ def folders(file: str, levels: int = _LEVELS_UP) -> Iterator[str]:
         yield folder
 
 
+def other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> str | None:
+    """The sibling for another platform of a file or of a folder around it that has one of the `own` names."""
+    return _other_platform(file, own, others) if file else None
+
+
+@cache
+def _other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> str | None:
+    place = os.path.splitext(file)[0]
+    for _ in range(_LEVELS_UP):
+        folder, name = os.path.split(place)
+        if name in own:
+            beside = {entry.removesuffix(".py") for entry in _entries(folder)}
+            return next(iter(sorted(beside & others)), None)
+        place = folder
+    return None
+
+
+@cache
+def _entries(folder: str) -> tuple[str, ...]:
+    try:
+        return tuple(os.listdir(folder or "."))
+    except OSError:
+        return ()
+
+
 def project(file: str) -> str | None:
     """The top folder of the project of a file: its repository, else the outermost folder above it with a build file."""
     return _project(os.path.dirname(file)) if file else None

@@ -155,6 +155,11 @@ class Node:
         return self.source.analysis.choices(self)
 
     @property
+    def dtypes(self) -> list[tuple[str, Node]]:
+        """Of a dtype: those that it may name, each with the expression that decides for it."""
+        return self.source.analysis.dtypes(self)
+
+    @property
     def variants(self) -> list[str]:
         """Of a string: the texts that it may be, its interpolations replaced by what they loop over."""
         return self.source.analysis.variants(self)
@@ -177,6 +182,11 @@ class Node:
     def may_hold(self, answers: Mapping[str, Value]) -> bool:
         """Of a test: whether it can be true where queries are answered so."""
         return evaluate(self.source.analysis.condition(self), Environment(answers)) in (True, UNKNOWN)
+
+    def must_hold(self, answers: Mapping[str, Value]) -> bool:
+        """Of a test: whether it is true where queries are answered so, whatever others say."""
+        outcome = evaluate(self.source.analysis.condition(self), Environment(answers))
+        return outcome is not UNKNOWN and bool(outcome)
 
     def asks(self, query: str) -> bool:
         """Of a test: whether it asks for that query, such as "device.capability", in whatever spelling."""

@@ -76,13 +76,17 @@ class _Language(msgspec.Struct):
 
 
 class _Metadata(msgspec.Struct):
-    language_info: _Language = msgspec.field(default_factory=_Language)
-    kernelspec: _Language = msgspec.field(default_factory=_Language)
+    language_info: _Language | None = None
+    kernelspec: _Language | None = None
 
 
 class _File(msgspec.Struct):
     nbformat: int
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    metadata: _Metadata | None = None
+
+
+_KERNELS = re.compile(r"(ir|bash|javascript|scala|octave|matlab)$|julia|xcpp|\.net-|rust|spark", re.IGNORECASE)
+"""names of kernels of other languages, for files that do not name the language"""
 
 
 def _check(data: bytes) -> None:
@@ -96,7 +100,11 @@ def _check(data: bytes) -> None:
         raise NotText(f"not valid JSON: {error}") from None
     if file.nbformat not in (3, 4):
         raise NotText(f"a notebook of format {file.nbformat}; formats 3 and 4 are read")
-    language = file.metadata.language_info.name or file.metadata.kernelspec.language
+    metadata = file.metadata or _Metadata()
+    kernel = metadata.kernelspec or _Language()
+    language = (metadata.language_info or _Language()).name or kernel.language
+    if not language and _KERNELS.match(kernel.name):
+        language = kernel.name
     if language and not language.lower().startswith(("python", "ipython")):
         raise NotText(f"a notebook in '{language}', not in Python")
 

@@ -1,7 +1,8 @@
 """A name that HIP got late is taken to be in every ROCm release.
 
-HIP 7.0 brought counterparts for `cudaLaunchKernelExC` and its attributes, for FP4 types and for `__syncwarp`. Code that
-uses them builds there, and stops on the releases before, which many clusters still run.
+HIP 7.0 brought counterparts for `cudaLaunchKernelExC` and its attributes, for FP4 types and for `__syncwarp`; HIP 7.1 for
+batched copies, libraries of kernels and attributes of streams. Code that uses them builds there, and stops on the releases
+before, which many clusters still run.
 
 ## Exceptions
 Silent for parts that need that release anyway, where the file or a header of its tree defines the name, and behind a test
@@ -22,7 +23,7 @@ rule = Rule(
     otherwise="degrades",
     message="'{name}' is in HIP from ROCm {assumed} on; {target} has {fact}.",
     remedy={
-        "amd": "Ask for that release in the build, or keep a path without it behind `#if HIP_VERSION >= 70000000` (for `__syncwarp`: `__builtin_amdgcn_wave_barrier()` with a fence).",
+        "amd": "Ask for that release in the build, or keep a path without it behind a test of `HIP_VERSION`, which is at least 70000000 for 7.0 and 70100000 for 7.1 (for `__syncwarp`: `__builtin_amdgcn_wave_barrier()` with a fence).",
         "*": "Ask for the toolkit that has it in the build.",
     },
 )

@@ -5,7 +5,9 @@ A device string, `.cuda()`, or a call of `torch.cuda` that needs a driver fails 
 
 ## Exceptions
 Code behind `torch.cuda.is_available()`, a test of the device's type, `is_cuda`, or a skip mark is silent, and so are
-the calls of `torch.cuda` that do nothing without a device (`empty_cache`, `manual_seed`, `memory_allocated`).
+the calls of `torch.cuda` that do nothing without a device (`empty_cache`, `manual_seed`, `memory_allocated`), files in
+a folder of CUDA's own that has siblings for other machines, and device objects that a test only compares or hands to a
+mock. A device by its index alone (`.to(0)`) is the current accelerator's, and needs one.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -13,7 +15,9 @@ https://docs.pytorch.org/docs/stable/torch.html#accelerators
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, one_runs
+import re
+
+from portlint.rule import Hit, Hits, Node, Rule, one_runs, unless
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -29,22 +33,38 @@ rule = Rule(
 )
 
 NEED_A_DRIVER = (
-    "CUDAGraph Event ExternalStream Stream can_device_access_peer caching_allocator_alloc current_blas_handle "
-    "current_device current_stream default_stream get_device_capability get_device_name get_device_properties "
-    "get_rng_state graph init ipc_collect mem_get_info reset_max_memory_allocated reset_peak_memory_stats set_device "
-    "set_per_process_memory_fraction set_rng_state synchronize utilization device"
+    "CUDAGraph Event ExternalStream MemPool Stream can_device_access_peer caching_allocator_alloc clock_rate "
+    "cudart current_blas_handle current_device current_stream default_stream device get_device_capability "
+    "get_device_name get_device_properties get_rng_state graph graph_pool_handle init ipc_collect "
+    "make_graphed_callables mem_get_info memory_usage nvtx.mark nvtx.range nvtx.range_pop nvtx.range_push power_draw "
+    "profiler.start profiler.stop reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats "
+    "set_device set_per_process_memory_fraction set_rng_state synchronize temperature utilization"
 )
-"""functions of torch.cuda that initialise CUDA or raise without it (torch/cuda/__init__.py, memory.py, streams.py)"""
+"""functions of torch.cuda that initialise CUDA or raise without it (torch/cuda/__init__.py, memory.py, nvtx.py, streams.py)"""
+LEGACY_TYPES = tuple(
+    f"torch.cuda.{kind}Tensor" for kind in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
+)
 
-TAKES_A_DEVICE = frozenset(("dev", "device", "map_location", "device_map", "torch_device"))
+USES_TORCH = (
+    "torch", "accelerate", "diffusers", "lightning", "pytorch_lightning", "sentence_transformers", "timm", "torchaudio",
+    "torchvision", "transformers", "ultralytics",
+)  # fmt: skip
+"""packages whose devices are PyTorch's"""
+TAKES_A_DEVICE = frozenset(("dev", "device", "device_map", "map_location", "target_device", "torch_device"))
 RECORDS = frozenset(("SimpleNamespace", "Mock", "MagicMock"))
 """what stands for something else in tests: nothing is put on a device"""
-TAKES_A_DEVICE_FIRST = frozenset(("torch.device", "torch.set_default_device"))
+TAKES_A_DEVICE_FIRST = frozenset(
+    ("torch.set_default_device", "torch.Generator", "torch.distributed.device_mesh.init_device_mesh")
+)
+LOADS = frozenset(("torch.load", "torch.jit.load"))
+OTHER_DEVICES = re.compile(r"(xla|mps|hpu|xpu|npu|neuron|tpu)\b")
+COLLECTIONS = frozenset(("list", "tuple", "set", "comparison_operator"))
+"""what holds or compares a device, and puts nothing on it"""
 
 
 @rule.calls(*(f"torch.cuda.{name}" for name in NEED_A_DRIVER.split()))
 def driver_call(call: Node) -> Hits:
-    if call.role("guarded-call"):
+    if call.role("guarded-call") or _is_of_a_default(call) or _is_one_of_several(call):
         return
     yield Hit(call["function"])
     function = call.function
@@ -55,41 +75,169 @@ def driver_call(call: Node) -> Hits:
 
 @rule.calls(".cuda")
 def move(call: Node) -> Hits:
-    if not call.source.imports("torch") or call.source.defines("cuda"):
+    moved = call["function"]["object"]
+    if not _is_torch(call) or _implements(call, "cuda") or call.role("guarded-call"):
         return
-    if not call.role("guarded-call"):
+    if not call.source.defines("cuda") or moved.name.startswith("torch.") or moved.role("tensor"):
         yield Hit(call)
+
+
+@rule.references(*LEGACY_TYPES)
+def legacy_type(name: Node) -> Hits:
+    parent = name.parent
+    made = parent is not None and parent.type == "call"
+    given = parent is not None and parent.type == "argument_list" and next(parent.ancestors()).name != "isinstance"
+    if (made or given) and not name.role("guarded-call"):
+        yield Hit(name)
 
 
 @rule.python('((string) @literal (#match? @literal "^[fF]?[\'\\"]cuda(:.*)?[\'\\"]$"))')
 def device_string(literal: Node) -> Hits:
-    if not literal.source.imports("torch") or not _names_a_device(literal) or literal.role("guarded-call"):
+    if not _is_torch(literal) or literal.role("guarded-call"):
         return
-    assignment = literal.parent
-    named = assignment["left"] if assignment is not None and assignment.type == "assignment" else None
-    uses = named.uses if named is not None and named.type == "identifier" else []
-    yield Hit(literal, guards=(*literal.guards, one_runs(uses)) if uses else None)
+    value = _device_of(literal)
+    if _decides(value):
+        named = _named(value)
+        uses = named.uses if named is not None else []
+        yield Hit(literal, guards=(*literal.guards, one_runs(uses)) if uses else None)
 
 
-def _names_a_device(literal: Node) -> bool:
-    """Whether a string stands where a device is expected, and no option can change it."""
+@rule.python(
+    '((call function: (attribute attribute: (identifier) @_to) arguments: (argument_list . (integer) @index)) (#eq? @_to "to"))'
+)
+def index_alone(index: Node) -> Hits:
+    if _is_torch(index) and not index.role("guarded-call"):
+        yield Hit(index, guards=(*index.guards, unless("torch.accelerator.is_available")))
+
+
+def _is_torch(node: Node) -> bool:
+    return any(map(node.source.imports, USES_TORCH))
+
+
+def _implements(node: Node, method: str) -> bool:
+    """Whether a node stands in a method of that name, which somebody calls who wants what it does."""
+    function = node.function
+    return function is not None and function["name"].text == method
+
+
+def _device_of(literal: Node) -> Node:
+    """The device that a string makes: `torch.device("cuda")`, else the string itself."""
     parent = literal.parent
-    if parent is None:
+    call = parent.parent if parent is not None and parent.type == "argument_list" else None
+    if call is not None and call.name == "torch.device" and call.arguments[:1] == [literal]:
+        return call
+    return literal
+
+
+def _decides(value: Node) -> bool:
+    """Whether a device stands where something is put on it, and no option can change it."""
+    parent = value.parent
+    if parent is None or parent.type in COLLECTIONS:
         return False
-    if parent.type == "conditional_expression" and parent.parent is not None:
-        return _names_a_device(parent)
-    if parent.type == "keyword_argument":
-        call = next(parent.ancestors("call"), None)
-        record = call is not None and call["function"].text.rpartition(".")[2] in RECORDS
-        return parent["name"].text in TAKES_A_DEVICE and not record
-    if parent.type in ("default_parameter", "typed_default_parameter"):
-        return parent["name"].text in TAKES_A_DEVICE and not parent.role("default-not-used")
-    if parent.type == "assignment":
-        return parent["left"].text.rpartition(".")[2].lower() in TAKES_A_DEVICE
-    if parent.type == "argument_list" and parent.parent is not None and parent.children[0] == literal:
-        call = parent.parent
-        function = call["function"]
-        return call.name in TAKES_A_DEVICE_FIRST or (
-            function.type == "attribute" and function["attribute"].text == "to"
-        )
+    match parent.type:
+        case "conditional_expression" | "parenthesized_expression":
+            return _decides(parent)
+        case "keyword_argument":
+            return _is_taken(parent, value)
+        case "default_parameter" | "typed_default_parameter":
+            return parent["name"].text in TAKES_A_DEVICE and not parent.role("default-not-used")
+        case "assignment":
+            return _is_kept(parent["left"], value)
+        case "argument_list" if parent.parent is not None:
+            return _is_passed(parent.parent, value)
+        case "pair":
+            return parent["value"] == value and _is_of_arguments(parent)
+        case "return_statement":
+            return value.type == "call" or _returns_a_device(value)
+    return value.type == "call"
+
+
+def _is_taken(keyword: Node, value: Node) -> bool:
+    """Whether a keyword argument puts something on the device."""
+    call = next(keyword.ancestors("call"), None)
+    name = keyword["name"].text
+    if call is None or (name not in TAKES_A_DEVICE and value.type != "call"):
+        return False
+    function = call["function"].text.rpartition(".")[2]
+    if function in RECORDS or _is_one_of_several(call):
+        return False
+    return not keyword.role("test") or function == "to" or call.name.startswith("torch.")
+
+
+def _is_kept(target: Node, value: Node) -> bool:
+    """Whether an assignment makes it the device of what follows; a name such as CUDA_DEVICE leaves the choice open."""
+    name = target.text.rpartition(".")[2].lower()
+    if value.role("test"):
+        uses = [use for use in target.uses if use.function == value.function] if target.type == "identifier" else []
+        if not any(map(_is_placing, uses)):
+            return False
+    return "cuda" not in name and (name in TAKES_A_DEVICE or value.type == "call")
+
+
+def _is_placing(use: Node) -> bool:
+    """Whether a use of a device's name puts something on it: `x.to(device)`, `torch.ones(4, device=device)`."""
+    parent = use.parent
+    call = next(use.ancestors("call"), None)
+    if parent is None or call is None or parent.type not in ("keyword_argument", "argument_list"):
+        return False
+    return call["function"].text.rpartition(".")[2] == "to" or call.name.startswith("torch.")
+
+
+def _is_passed(call: Node, value: Node) -> bool:
+    """Whether a call that gets the device as an argument puts something on it."""
+    function = call["function"]
+    method = function["attribute"].text if function.type == "attribute" else ""
+    if value not in call.arguments:
+        return False
+    position = call.arguments.index(value)
+    if (position == 0 and (method == "to" or call.name in TAKES_A_DEVICE_FIRST)) or (
+        position == 1 and call.name in LOADS
+    ):
+        return True
+    return value.type == "call" and not value.role("test")
+
+
+def _is_of_arguments(pair: Node) -> bool:
+    """Whether an entry of a dictionary becomes a keyword argument: `f(**{"device": "cuda"})`."""
+    table = pair.parent
+    if table is None or table.parent is None or pair["key"].constant not in TAKES_A_DEVICE:
+        return False
+    named = _named(table)
+    places = [table] if named is None else named.uses
+    return any(one.parent is not None and one.parent.type == "dictionary_splat" for one in places)
+
+
+def _returns_a_device(value: Node) -> bool:
+    function = value.function
+    return function is not None and re.search(r"(^|_)device(_(type|name|str))?$", function["name"].text) is not None
+
+
+def _named(value: Node) -> Node | None:
+    """The plain name that a device is given, to ask who uses it."""
+    parent = value.parent
+    target = parent["left"] if parent is not None and parent.type == "assignment" else None
+    return target if target is not None and target.type == "identifier" else None
+
+
+def _is_of_a_default(call: Node) -> bool:
+    """Whether a call stands in the lambda that a parameter has by default."""
+    return any(
+        lambda_.parent is not None and lambda_.parent.type in ("default_parameter", "typed_default_parameter")
+        for lambda_ in call.ancestors("lambda")
+    )
+
+
+def _is_one_of_several(node: Node) -> bool:
+    """Whether the call around a node is made for another accelerator as well: `bench(device="xla")` beside it."""
+    call = node if node.type == "call" else next(node.ancestors("call"), None)
+    for around in [call, *node.ancestors("call")] if call is not None else []:
+        device = around.argument(None, "device")
+        function = around["function"]
+        if device is None or function.type != "identifier":
+            continue
+        others = (use.parent.argument(None, "device") for use in function.uses if use.parent is not None)
+        if any(
+            isinstance(one.constant, str) and OTHER_DEVICES.match(one.constant) for one in others if one is not None
+        ):
+            return True
     return False

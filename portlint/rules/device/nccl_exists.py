@@ -12,7 +12,7 @@ from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={"device.nccl": "native"},
-    message="{text} is the only backend that is asked for; {target} has {fact}.",
+    message="{text} asks for NCCL; {target} has {fact}.",
     remedy={
         "gaudi": "Choose the backend by device: `hccl` after `import habana_frameworks.torch.distributed.hccl`.",
         "intel-xpu": "Choose the backend by device: `xccl`.",
@@ -27,5 +27,14 @@ rule = Rule(
 def process_group(call: Node) -> Hits:
     position = 0 if call.name.endswith("init_process_group") else None
     backend = call.argument(position, "backend")
-    if backend is not None and backend.constant == "nccl" and not call.role("guarded-call"):
+    if backend is not None and _is_nccl(backend) and not call.role("guarded-call"):
         yield Hit(backend)
+
+
+def _is_nccl(backend: Node) -> bool:
+    """Whether a backend is NCCL, or NCCL for all devices but the CPU: "cpu:gloo,cuda:nccl"."""
+    if backend.name == "torch.distributed.Backend.NCCL":
+        return True
+    named = backend.constant
+    parts = [part for part in named.split(",") if not part.startswith("cpu:")] if isinstance(named, str) else []
+    return parts in (["nccl"], ["cuda:nccl"])

@@ -4,7 +4,8 @@ MPS refuses float64 when a tensor is created or moved, Trainium has no such type
 TPU emulates it. Much float64 is nobody's wish: it is NumPy's default, and arrives with `torch.from_numpy`.
 
 ## Exceptions
-Values that stay on the host are silent, and so is code behind a test of the device.
+Values that stay on the host or come from a state dict are silent, and so is code behind a test of the device, or whose failure is caught. A buffer or parameter in float64 is
+reported where the module makes it: it goes to the device with the module.
 
 ## References
 https://docs.pytorch.org/docs/stable/notes/mps.html
@@ -28,40 +29,83 @@ CREATORS = (
     "arange as_tensor empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randn "
     "randn_like scalar_tensor tensor zeros zeros_like"
 )
+REDUCTIONS = "sum mean prod cumsum cumprod softmax log_softmax"
+NEW = "new_empty new_full new_ones new_tensor new_zeros"
 
 
 @rule.calls(*(f"torch.{name}" for name in CREATORS.split()))
 def created(call: Node) -> Hits:
-    if call.role("float64") and call.role("on-device") and call.argument(None, "device") is not None:
-        yield Hit(call.argument(None, "dtype") or call)
+    if not call.role("on-device") or call.argument(None, "device") is None:
+        return
+    dtype = call.argument(None, "dtype")
+    if dtype is not None and dtype.type != "none":
+        yield from _asked(call, dtype)
+    elif call.role("float64") and not call.role("guarded-call"):
+        yield Hit(call)
+
+
+@rule.calls(*(f".{name}" for name in NEW.split()), *(f".{name}" for name in REDUCTIONS.split()))
+def asked_of_a_method(call: Node) -> Hits:
+    owner, dtype = call["function"]["object"], call.argument(None, "dtype")
+    if dtype is not None and _is_of_torch(call) and _may_be_on_device(owner):
+        yield from _asked(call, dtype)
+
+
+@rule.calls(
+    *(f"torch.{name}" for name in REDUCTIONS.split()),
+    *(f"torch.nn.functional.{name}" for name in ("softmax", "log_softmax")),
+)
+def asked_of_a_function(call: Node) -> Hits:
+    dtype = call.argument(None, "dtype")
+    if dtype is not None and call.arguments and _may_be_on_device(call.arguments[0]):
+        yield from _asked(call, dtype)
+
+
+@rule.references("torch.float64", "torch.double")
+def layer(name: Node) -> Hits:
+    argument = name.parent
+    call = next(name.ancestors("call"), None)
+    if argument is None or argument.type != "keyword_argument" or call is None or not call.name.startswith("torch.nn."):
+        return
+    device = call.argument(None, "device")
+    place = str(device.constant).partition(":")[0] if device is not None else "cpu"
+    if argument["name"].text == "dtype" and place not in ("cpu", "meta"):
+        yield Hit(name)
 
 
 @rule.calls(".double")
 def doubled(call: Node) -> Hits:
     value = call["function"]["object"]
-    if call.arguments or not call.source.imports("torch"):
-        return
-    if value.role("on-host") or value.role("traced") or value.role("object"):
-        return
-    yield Hit(call)
-
-
-@rule.calls(".to", ".cuda")
-def moved(call: Node) -> Hits:
-    value = call["function"]["object"]
-    if (
-        call.role("float64")
-        and call.role("tensor")
-        and call.role("on-device")
-        and (value.role("tensor") or value.role("float64"))
-    ):
+    if not call.arguments and _is_of_torch(call) and _may_be_on_device(value) and not call.role("guarded-call"):
         yield Hit(call)
 
 
-@rule.calls("torch.set_default_dtype")
+@rule.calls(".to", ".cuda", ".type")
+def converted(call: Node) -> Hits:
+    value = call["function"]["object"]
+    if not call.role("on-device") or not _is_of_torch(call) or value.role("traced") or value.role("object"):
+        return
+    if value.role("stored") and len(call.arguments) < 2 and call.argument(None, "device") is None:
+        return
+    dtype = call.argument(None, "dtype")
+    asked = [one for one in (*call.arguments[:2], *([dtype] if dtype is not None else [])) if one.dtypes]
+    if asked:
+        yield from _asked(call, asked[-1])
+    elif call.role("float64") and value.role("tensor") and value.role("on-host") and not call.role("guarded-call"):
+        yield Hit(call)  # what was made float64 on the device is reported there
+
+
+@rule.calls(".register_buffer", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer")
+def kept_by_the_module(call: Node) -> Hits:
+    kept = call.argument(1, "tensor") if call.name == "" or call.name.endswith("register_buffer") else call.argument(0)
+    if kept is not None and kept.role("float64") and kept.role("tensor") and kept.role("on-host"):
+        yield Hit(kept)
+
+
+@rule.calls("torch.set_default_dtype", "torch.set_default_tensor_type")
 def default(call: Node) -> Hits:
-    if call.arguments and call.arguments[0].name in ("torch.float64", "torch.double"):
-        yield Hit(call.arguments[0])
+    for argument in call.arguments[:1]:
+        yield from _asked(call, argument)
 
 
 @rule.calls("jax.config.update", "jax.config.config.update")
@@ -80,9 +124,23 @@ def x64_within(call: Node) -> Hits:
 
 
 @rule.python(
-    "((assignment left: (subscript value: (_) @owner subscript: (string) @key) right: (_) @value)"
-    ' (#match? @key "JAX_ENABLE_X64"))'
+    '((assignment left: (subscript) @variable right: (string)) @assignment (#match? @variable "JAX_ENABLE_X64"))'
 )
-def x64_of_the_process(owner: Node, value: Node) -> Hits:
-    if owner.name == "os.environ" and value.constant in ("1", "true", "True"):
-        yield Hit(value, language="jax")
+def x64_in_the_environment(assignment: Node, variable: Node) -> Hits:
+    if variable["value"].name == "os.environ" and str(assignment["right"].constant).lower() in ("1", "true"):
+        yield Hit(assignment, language="jax")
+
+
+def _asked(call: Node, dtype: Node) -> Hits:
+    """The places where a dtype is float64, each under its own conditions."""
+    for named, place in dtype.dtypes:
+        if named == "float64" and not call.role("guarded-call"):
+            yield Hit(dtype, guards=(*call.guards, *place.guards))
+
+
+def _may_be_on_device(value: Node) -> bool:
+    return not any(value.role(role) for role in ("on-host", "traced", "object", "stored"))
+
+
+def _is_of_torch(call: Node) -> bool:
+    return call.source.imports("torch")

@@ -11,8 +11,8 @@ given the other format assert, and without assertions write the device's own bit
 
 ## Exceptions
 Naming a format to compare, to look up, to tag a configuration, or to hold bytes (`torch.empty`, `view`) is silent; what
-counts is a conversion to it, or its range taken for a scale. A default is a choice of the
-caller's where the file names the other variant too, and the limits of a format may be kept as constants.
+counts is a conversion to it, its range taken for a scale, or a choice by the name of the AMD architecture. A default is a choice of the
+caller's where the file names the other variant too, and the limits of a format may be kept as constants. Tensors on the CPU or from a state dict are silent.
 In C++ only conversions in device code are reported. Names that the tree gives a meaning of its own are silent, as is
 code behind a test of HIP's macros. `c10::Float8_e4m3fn` is converted in software on every device.
 
@@ -113,7 +113,7 @@ def _in_device_code(fp8: Node, verdict: str) -> Hits:
 def chosen(name: Node) -> Hits:
     kept = _kept_in(name)
     uses = kept.uses if kept is not None else []
-    if _computes(name) or any(map(_computes, uses)) or (kept is not None and not uses):
+    if _computes(name) or any(map(_computes, uses)) or (kept is not None and not uses) or _is_chosen_for_amd(name):
         yield Hit(name, assumes={FACTS[name.name]: "native"})
 
 
@@ -128,6 +128,15 @@ def chosen_in_jax(name: Node) -> Hits:
         yield Hit(name, assumes={fact: "native"}, guards=(*name.guards, on_platform("neuron")), language="jax")
 
 
+def _is_chosen_for_amd(dtype: Node) -> bool:
+    """Whether a function returns an FNUZ format after a look at the AMD architecture, as `"gfx9" in gcnArchName`."""
+    statement = dtype.parent
+    while statement is not None and statement.type in ("conditional_expression", "parenthesized_expression"):
+        statement = statement.parent
+    is_returned = statement is not None and statement.type == "return_statement"
+    return is_returned and dtype.name.endswith("fnuz") and "gcn_arch" in asked_by(dtype.guards)
+
+
 def _computes(dtype: Node) -> bool:
     """Whether a dtype stands as the argument of a conversion, or of a question for its range."""
     parent = dtype.parent
@@ -139,6 +148,10 @@ def _computes(dtype: Node) -> bool:
         return False
     function = parent.parent["function"]
     called = function["attribute"].text if function.type == "attribute" else function.text
+    if called == "to" and function.type == "attribute":
+        value = function["object"]
+        if value.role("on-host") or value.role("stored"):
+            return False
     # a constant of the module describes a format; what is computed with it is seen where that happens
     return called in COMPUTING and not (called == "finfo" and dtype.function is None)
 

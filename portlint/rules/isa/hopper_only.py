@@ -4,7 +4,8 @@ Clusters, programmatic dependent launch, the tensor memory accelerator, `wgmma` 
 only: none of them on AMD, `wgmma` on no Blackwell part, `tcgen05` on no consumer part.
 
 ## Exceptions
-CUTLASS's functions are silent in CUTLASS's own tree, which guards their bodies by the architecture.
+CUTLASS's functions are silent in files that include a definition of the project's own, as in CUTLASS itself: what stands in
+its body is judged.
 
 ## References
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
@@ -47,13 +48,15 @@ FACTS = {
     "warpgroup_arrive": "isa.wgmma",
 }
 OF_CUTLASS = ("warpgroup_reg_alloc", "warpgroup_reg_dealloc", "warpgroup_arrive")
-"""functions of CUTLASS, which guards their bodies itself; its own tree is judged there"""
+"""functions of a library and not of the toolkit; a project that defines them itself is judged there"""
 NAMES = " ".join(f'"{name}"' for name in FACTS)
 
 
 @rule.cuda(f"([(identifier) (type_identifier)] @name (#any-of? @name {NAMES}))")
 def feature(name: Node) -> Hits:
     declared = name.declaration is not None and not name.text.startswith("__")  # an attribute may read as a variable
-    if declared or name.source.defines(name.text) or (name.text in OF_CUTLASS and name.role("cutlass-of-the-tree")):
+    if declared or name.source.defines(name.text):
+        return
+    if name.text in OF_CUTLASS and name.role("defined-by-the-project"):
         return
     yield Hit(name, assumes={FACTS[name.text]: "native"})

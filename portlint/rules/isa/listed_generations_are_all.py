@@ -4,7 +4,8 @@
 Nothing says that the list is out of date until someone starts the program there.
 
 ## Exceptions
-The test is evaluated for each target; lists of one entry, which name a requirement, and other platforms are silent.
+The test is evaluated for each target; lists of one entry, which name a requirement, and other platforms are silent. So is
+a list of parts of one generation, such as `((10, 0), (10, 3))`, for the parts of others: it names what that one has.
 
 ## References
 https://docs.nvidia.com/cuda/blackwell-compatibility-guide/
@@ -12,7 +13,7 @@ https://docs.nvidia.com/cuda/blackwell-compatibility-guide/
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, any_of, in_generation, on_platform
 
 rule = Rule(
     assumes={},
@@ -29,10 +30,13 @@ rule = Rule(
 def closed_list(test: Node) -> Hits:
     if not test.asks("device.capability"):
         return
-    served = {entry for entry in test.children[-1].items if isinstance(entry, tuple)}
+    served = [entry for entry in set(test.children[-1].items) if isinstance(entry, tuple)]
     if len(served) < 2:
         return
     around = test.parent
     refused = test.holds if around is not None and around.type == "if_statement" else test.fails
     names = sorted(".".join(map(str, entry)) for entry in served)
-    yield Hit(test, assumes={"isa.capability": any_of(names)}, guards=(*test.guards, refused, on_platform("nvidia")))
+    majors = {entry[0] for entry in served if entry}
+    own = [in_generation(one) for one in majors if isinstance(one, int) and len(majors) == 1]
+    guards = (*test.guards, refused, on_platform("nvidia"), *own)
+    yield Hit(test, assumes={"isa.capability": any_of(names)}, guards=guards)

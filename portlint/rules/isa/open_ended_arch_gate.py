@@ -36,6 +36,9 @@ FEATURES: dict[str, tuple[tuple[int, int], re.Pattern[str]]] = {
 }
 """fact -> the capability of the part that such a branch is written for, and the words that give it away"""
 
+_OF_TEXT = re.compile(r"_(?:suffix|prefix|name|label|msg|message)$")
+"""a variable with text, `hopper_suffix`: no instruction comes of it"""
+
 NVIDIA = {"torch.cuda.is_available": True, "torch.version.hip": None}
 WORDS = ("identifier", "string_content", "type_identifier", "field_identifier", "namespace_identifier")
 
@@ -62,7 +65,9 @@ def branch(test: Node, body: Node) -> Hits:
 
 def _counts(word: Node, body: Node) -> bool:
     """Whether a word of a branch says what the branch is for."""
-    return not (_is_prose(word) or _is_switched_off(word) or _is_behind_another_gate(word, body))
+    return not (
+        _is_prose(word) or _OF_TEXT.search(word.text) or _is_switched_off(word) or _is_behind_another_gate(word, body)
+    )
 
 
 def _is_prose(word: Node) -> bool:

@@ -38,6 +38,8 @@ FACTS = {
     "pycuda": "library.pycuda",
     "pynvml": "library.pynvml",
     "tensorrt": "library.tensorrt",
+    "tensorrt_llm": "library.tensorrt",
+    "torch_tensorrt": "library.tensorrt",
     "transformer_engine": "library.transformer_engine",
     "triton": "library.triton",
     "xformers": "library.xformers",
@@ -53,6 +55,17 @@ def module_level_import(statement: Node) -> Hits:
         return
     if not statement.role("guarded-import"):
         yield Hit(statement, assumes={fact: "native"})
+
+
+@rule.calls("importlib.import_module", "__import__")
+def imported_by_name(call: Node) -> Hits:
+    name = call.arguments[0].constant if call.arguments else None
+    fact = _fact(name) if isinstance(name, str) else None
+    if fact is None or not call.role("import-time") or call.role("guarded-import"):
+        return
+    package = str(name).partition(".")[0]
+    if not any(package in guard.text for guard in call.guards):
+        yield Hit(call, assumes={fact: "native"})
 
 
 def _poses_as_cuda(statement: Node) -> bool:

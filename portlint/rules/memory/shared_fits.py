@@ -4,8 +4,9 @@ A100 lets a block have 163 KiB, H100 227 KiB; consumer NVIDIA parts stop at 99 K
 More than that does not launch, or, for a static array, does not compile.
 
 ## Exceptions
-Sizes that the program computes at run time, such as those bounded by a query of the device, are silent. Sizes chosen by
-the compute capability are judged for the capability that the target answers.
+Sizes that the program computes at run time, such as those bounded by a query of the device, are silent, and so is a
+named size that the file compares with the shared memory that the device says it has. Sizes chosen by the compute
+capability are judged for the capability that the target answers.
 
 ## References
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
@@ -80,7 +81,9 @@ def static_array(array: Node) -> Hits:
 
 
 def _judge(size: Node | None, fact: str) -> Hits:
-    for rung, guards in size.ladder if size is not None else ():
+    if size is None or (size.source.language == "cuda" and size.role("compared-with-the-device")):
+        return
+    for rung, guards in size.ladder:
         needed = rung.constant
         if isinstance(needed, int) and needed > 0:
             both = (*guards, *rung.origin.guards)

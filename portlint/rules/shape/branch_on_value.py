@@ -1,53 +1,93 @@
 """Python branches on the value of a tensor.
 
 The host has to wait for the value, and a lazy backend has to cut its graph there. Each way through the branches is then
-a graph of its own, to be compiled when it is first taken, in the middle of training or serving.
+a graph of its own, to be compiled when it is first taken, in the middle of training or serving. Under `jax.jit` there
+is no value yet: tracing fails.
 
 ## Exceptions
-Tests of shapes, dtypes and devices, and of values on the host, are silent.
+Tests of shapes, dtypes and devices, of values on the host, in data sets and collators, and in tests are silent. So is a
+value that the same test reads with `.item()` in a loop of steps: `sync/host-read-in-step` has it.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
+https://docs.jax.dev/en/latest/errors.html#jax.errors.TracerBoolConversionError
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from portlint.rule import Hit, Hits, Node, Rule
 
 rule = Rule(
-    assumes={"shape.data_dependent": "native"},
-    message="'{text}' decides by a value on the device which graph runs; {target} has {fact}.",
-    remedy={"*": "Compute both sides and choose with `torch.where`, or decide on the host from data that is there."},
+    assumes={"shape.value_branches": "native", "sync.host_read": "native", "shape.traced_branches": "native"},
+    message="'{text}' decides by a value on the device what runs next; {target} has {fact}.",
+    remedy={
+        "*": "Compute both sides and choose with `torch.where` (`jnp.where`, `jax.lax.cond` or `jax.lax.while_loop` in JAX), or decide on the host from data that is there.",
+    },
 )
 
-REDUCTIONS = frozenset(("any", "all"))
+ANYWHERE = {"shape.value_branches": "native"}
+IN_EVERY_STEP = {"shape.value_branches": "native", "sync.host_read": "native"}
+TRACED = {"shape.traced_branches": "native"}
+PASS_ON = frozenset(("not_operator", "boolean_operator", "parenthesized_expression"))
 
 
-@rule.python('((if_statement condition: (_) @test) (#match? @test "any|all|bool"))')
-@rule.python('((while_statement condition: (_) @test) (#match? @test "any|all|bool"))')
-@rule.python('((elif_clause condition: (_) @test) (#match? @test "any|all|bool"))')
+@rule.python("(if_statement condition: (_) @test)")
+@rule.python("(elif_clause condition: (_) @test)")
+@rule.python("(while_statement condition: (_) @test)")
+@rule.python("(conditional_expression (_) . (_) @test . (_))")
+@rule.python("(assert_statement . (_) @test)")
 def branch(test: Node) -> Hits:
-    if not test.source.imports("torch"):
-        return
-    for call in test.walk("call"):
-        value = call.arguments[0] if call.name == "bool" and len(call.arguments) == 1 else call
-        if _is_read(value) and call.parent is not None and _decides(call, test):
-            yield Hit(call)
+    if test.source.imports("torch"):
+        for value in _deciding(test):
+            if _is_read(value):
+                every = value.role("step-loop") and not value.role("occasional")
+                yield Hit(value, assumes=IN_EVERY_STEP if every else ANYWHERE)
+                return
+    elif test.source.imports("jax") and test.role("jax-jitted"):
+        for value in _deciding(test):
+            if value.role("traced") and value.role("bool"):
+                yield Hit(value, assumes=TRACED, language="jax")
+                return
+
+
+def _deciding(test: Node) -> Iterator[Node]:
+    """The values whose truth a test asks for, alone or within `not`, `and`, `or`."""
+    if test.type in PASS_ON:
+        for child in test.children:
+            yield from _deciding(child)
+    else:
+        yield test
 
 
 def _is_read(value: Node) -> bool:
-    """Whether an expression is a Boolean tensor on the device: `(x > 0).all()`, `torch.any(mask)`."""
-    if value.type != "call":
+    """Whether the truth of a value has to be read from the device: `(x > 0).all()`, `rows.numel() == 0`."""
+    if value.type == "call" and value.name == "bool" and len(value.arguments) == 1:
+        value = value.arguments[0]
+    if value.type == "call" and value.name in ("torch.equal", "torch.allclose"):
+        return all(_is_on_device(one) for one in value.arguments[:2])
+    if _is_on_device(value):
+        return value.role("bool")
+    compared = value.children if value.type == "comparison_operator" else [value]
+    if value.role("host-code") or _was_asked(value) or not any(one.role("read-back") for one in compared):
         return False
-    function = value["function"]
-    name = function["attribute"].text if function.type == "attribute" else function.text
-    return name in REDUCTIONS and value.role("tensor") and value.role("bool") and value.role("on-device")
+    return not value.role("step-loop") or value.role("occasional") or any(map(_is_size, compared))
 
 
-def _decides(call: Node, test: Node) -> bool:
-    """Whether the call's truth is what the test asks for, alone or within `not`, `and`, `or`."""
-    return call == test or all(
-        parent.type in ("not_operator", "boolean_operator", "parenthesized_expression")
-        for parent in call.ancestors()
-        if test.start <= parent.start and parent.end <= test.end
-    )
+def _is_on_device(value: Node) -> bool:
+    return value.role("tensor") and value.role("on-device")
+
+
+def _was_asked(value: Node) -> bool:
+    """Whether a name that holds a value that was read has been tested before in the same function."""
+    function = value.function
+    if value.type != "identifier" or function is None:
+        return False
+    tests = (one for one in value.uses if function.start < one.start < value.start)
+    return any(one.parent is not None and one.parent.get("condition") == one for one in tests)
+
+
+def _is_size(value: Node) -> bool:
+    """Whether a number is the size of a tensor, and not one of its values."""
+    return any(one.role("sized-by-data") for one in value.walk("identifier", "call"))

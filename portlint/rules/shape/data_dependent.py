@@ -1,12 +1,12 @@
 """A result's shape depends on the data.
 
-`nonzero`, `unique`, `masked_select` and indexing with a boolean mask give as many elements as the data decides. Graph
-compilers need shapes before they run: torch_xla and Gaudi cut the graph, read the size back and compile again for each
-new size; Neuron and `jax.jit` refuse.
+`nonzero`, `unique`, `masked_select`, indexing with a boolean mask and `repeat_interleave` by a tensor give as many
+elements as the data decides. Graph compilers need shapes before they run: torch_xla and Gaudi cut the graph, read the
+size back and compile again for each new size; Neuron and `jax.jit` refuse.
 
 ## Exceptions
-The same operations on host data (NumPy, lists, tensors on the CPU) are silent, and so is a mask on the left of an
-assignment, which keeps the shape.
+The same operations on host data (NumPy, lists, tensors on the CPU, data sets and collators, tests) are silent, and so
+is a mask on the left of an assignment, which keeps the shape.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -27,6 +27,9 @@ rule = Rule(
 EAGER_ONLY = {"shape.data_dependent": "native"}
 TRACED_ONLY = {"shape.traced_data_dependent": "native"}
 EAGER = ("nonzero", "argwhere", "unique", "unique_consecutive", "masked_select")
+OF_ARRAYS_TOO = frozenset(("unique", "nonzero"))
+"""methods that NumPy and pandas have as well"""
+MASKS = frozenset("comparison_operator identifier unary_operator binary_operator parenthesized_expression call".split())
 TRACED = (
     "nonzero",
     "argwhere",
@@ -40,27 +43,48 @@ TRACED = (
 )
 
 
-@rule.calls(*(f"torch.{name}" for name in EAGER), *(f".{name}" for name in EAGER if name != "unique"))
+@rule.calls(*(f"torch.{name}" for name in EAGER), *(f".{name}" for name in EAGER))
 def eager(call: Node) -> Hits:
-    value = call.arguments[0] if call.name and call.arguments else call["function"].get("object")
-    if value is None or not call.source.imports("torch") or value.role("on-host") or value.role("traced"):
+    method = not call.name.startswith("torch.")
+    value = call["function"].get("object") if method else next(iter(call.arguments), None)
+    if value is None or not call.source.imports("torch") or not value.role("on-device") or value.role("traced"):
+        return
+    if method and call["function"]["attribute"].text in OF_ARRAYS_TOO and not _is_tensor(value):
         return
     yield Hit(call, assumes=EAGER_ONLY)
 
 
 @rule.calls("torch.where")
 def where(call: Node) -> Hits:
-    if len(call.arguments) == 1 and call.argument(None, "input") is None and not call.arguments[0].role("on-host"):
+    if len(call.arguments) == 1 and call.argument(None, "input") is None and call.arguments[0].role("on-device"):
         yield Hit(call, assumes=EAGER_ONLY)
 
 
-@rule.python("(subscript value: (_) @value subscript: [(comparison_operator) (identifier)] @mask) @indexing")
-def mask_indexing(indexing: Node, value: Node, mask: Node) -> Hits:
-    if _repeats(indexing, mask):
+@rule.calls("torch.repeat_interleave", ".repeat_interleave")
+def repeated(call: Node) -> Hits:
+    repeats = call.argument(1 if call.name == "torch.repeat_interleave" else 0, "repeats")
+    if repeats is None or call.argument(None, "output_size") is not None:
         return
-    if mask.role("bool") and mask.role("tensor") and mask.role("on-device") and not _is_stored_to(indexing):
-        yield Hit(indexing, assumes=EAGER_ONLY)
-    elif value.role("traced") and mask.role("bool") and indexing.role("jax-jitted") and not _is_stored_to(indexing):
+    if repeats.role("tensor") and repeats.role("on-device"):
+        yield Hit(call, assumes=EAGER_ONLY)
+
+
+@rule.calls("torch.bincount", ".bincount")
+def counted(call: Node) -> Hits:
+    function = call["function"]
+    value = next(iter(call.arguments), None) if call.name == "torch.bincount" else function["object"]
+    if value is not None and value.role("tensor") and value.role("on-device"):
+        yield Hit(call, assumes=EAGER_ONLY)
+
+
+@rule.python("(subscript value: (_) @value subscript: (_) @mask) @indexing")
+def mask_indexing(indexing: Node, value: Node, mask: Node) -> Hits:
+    if mask.type not in MASKS or _repeats(indexing, mask) or not mask.role("bool"):
+        return
+    if mask.role("tensor") and mask.role("on-device") and not _is_stored_to(indexing):
+        if not value.role("on-host"):  # what is on the CPU takes no mask from the device
+            yield Hit(indexing, assumes=EAGER_ONLY)
+    elif value.role("traced") and indexing.role("jax-jitted") and not _is_stored_to(indexing):
         yield Hit(indexing, assumes=TRACED_ONLY, language="jax")
 
 
@@ -74,6 +98,12 @@ def traced(call: Node) -> Hits:
 def traced_where(call: Node) -> Hits:
     if len(call.arguments) == 1 and call.argument(None, "size") is None and call.role("jax-jitted"):
         yield Hit(call, assumes=TRACED_ONLY, language="jax")
+
+
+def _is_tensor(value: Node) -> bool:
+    """Whether a value is a tensor, or the file has nothing else with such methods."""
+    others = value.source.imports("numpy") or value.source.imports("pandas") or value.role("object")
+    return value.role("tensor") or not others
 
 
 def _repeats(indexing: Node, mask: Node) -> bool:

@@ -1,11 +1,12 @@
 """A device value is read on the host in every step.
 
-`.item()`, `.tolist()`, `float(loss)` and printing a tensor wait until the device has finished everything queued before.
-In a training loop the device then idles while Python prepares the next step; a lazy backend cuts its graph as well.
+`.item()`, `.tolist()`, `.cpu()`, `float(loss)` and printing a tensor wait until the device has finished everything
+queued before. In a loop that trains, decodes or validates the device then idles while Python prepares the next step; a
+lazy backend cuts its graph as well.
 
 ## Exceptions
-Reads behind a test of the step number (`if step % 100 == 0`) values that are on the host already, reads
-once an epoch, and the loops of `test_*` files are silent.
+Reads behind a test of the step number (`if step % 100 == 0`), values that are on the host already, reads once an epoch,
+a second read in the same step, data sets and collators, and tests are silent.
 
 ## References
 https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization
@@ -25,23 +26,51 @@ rule = Rule(
 )
 
 
+READS = frozenset(("item", "tolist", "cpu", "numpy"))
+
+
 @rule.calls(".item", ".tolist")
 def read(call: Node) -> Hits:
-    value = call["function"]["object"]
-    if _in_every_step(call) and not call.arguments and not value.role("on-host"):
+    if not call.arguments and _in_every_step(call) and call["function"]["object"].role("on-device"):
         yield Hit(call)
 
 
 @rule.calls("float", "int", "bool")
 def converted(call: Node) -> Hits:
-    if len(call.arguments) != 1 or not _in_every_step(call):
-        return
-    if call.arguments[0].role("tensor") and call.arguments[0].role("on-device"):
+    if len(call.arguments) == 1 and _in_every_step(call) and _is_on_device(call.arguments[0]):
         yield Hit(call)
 
 
+@rule.calls(".cpu")
+def copied(call: Node) -> Hits:
+    if _in_every_step(call) and (_is_on_device(call["function"]["object"]) or _is_read_at_once(call)):
+        yield Hit(call)
+
+
+@rule.calls("print")
+def printed(call: Node) -> Hits:
+    if not _in_every_step(call):
+        return
+    for argument in call.arguments:
+        shown = [one.children[0] for one in argument.walk("interpolation") if one.children] or [argument]
+        for value in shown:
+            if value.type in ("identifier", "attribute", "call") and _is_on_device(value):
+                yield Hit(value)
+                return
+
+
+def _is_on_device(value: Node) -> bool:
+    return value.role("tensor") and value.role("on-device")
+
+
+def _is_read_at_once(copy: Node) -> bool:
+    """Whether a copy's values are read where it is made: `x.cpu().numpy()`; a module's are not."""
+    attribute = copy.parent
+    return attribute is not None and attribute.type == "attribute" and attribute["attribute"].text in READS
+
+
 def _in_every_step(call: Node) -> bool:
-    if any(True for _ in call.ancestors("assert_statement")):
+    if any(True for _ in call.ancestors("assert_statement", "raise_statement")):
         return False  # a test needs the value at once
     if not call.source.imports("torch") or not call.role("step-loop") or call.role("occasional"):
         return False
@@ -49,17 +78,18 @@ def _in_every_step(call: Node) -> bool:
 
 
 def _before(call: Node) -> list[Node]:
-    """The calls before this one in the body of its loop."""
-    loop = next(call.ancestors("for_statement", "while_statement"))
-    return [one for one in loop["body"].walk("call") if one.end <= call.start]
+    """The calls before this one in the body of its loop, or of its function where that is the step."""
+    region = next(call.ancestors("for_statement", "while_statement", "function_definition"))
+    return [one for one in region["body"].walk("call") if one.end <= call.start]
 
 
 def _waits(call: Node) -> bool:
     """Whether a read has emptied the queue already: the next one costs nothing."""
     function = call["function"]
     if call.name in ("float", "int", "bool") and len(call.arguments) == 1:
-        value = call.arguments[0]
-        return value.role("tensor") and value.role("on-device") and not call.role("occasional")
-    if function.type != "attribute" or function["attribute"].text not in ("item", "tolist"):
+        return _is_on_device(call.arguments[0]) and not call.role("occasional")
+    if function.type != "attribute" or function["attribute"].text not in READS:
         return False
-    return not call.role("occasional") and not function["object"].role("on-host")
+    if function["attribute"].text == "cpu" and not (_is_on_device(function["object"]) or _is_read_at_once(call)):
+        return False
+    return not call.role("occasional") and function["object"].role("on-device")

@@ -1,10 +1,10 @@
 """The devices of a program are chosen with CUDA_VISIBLE_DEVICES alone.
 
-HIP has a variable of its own, and where that is set, or with a ROCm that no longer lists CUDA's, the choice has no effect:
-the program runs on another device than its option says.
+Other vendors have variables of their own. HIP's decides where it is set, and with a ROCm that no longer lists CUDA's; Gaudi
+and Neuron read no other. Then the choice has no effect: the program runs on another device than its option says, or on all.
 
 ## Exceptions
-Files that set HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES as well, values that are written out, tests, and code behind a
+Files that set another vendor's variable as well, values that are written out, tests, and code behind a
 test of the platform are silent.
 
 ## References
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, asks_for_platform, on_platform
 
 rule = Rule(
     assumes={"system.visible_devices": "CUDA_VISIBLE_DEVICES"},
@@ -23,11 +23,22 @@ rule = Rule(
     message="'{text}' is the only variable that the choice of devices is written to; {target} has {fact}.",
     remedy={
         "amd": "Write the same value to `HIP_VISIBLE_DEVICES`, before the framework is imported.",
+        "gaudi": "Write the module numbers to `HABANA_VISIBLE_MODULES`, before the framework is imported.",
+        "neuron": "Write the range of cores to `NEURON_RT_VISIBLE_CORES`, before the framework is imported.",
         "*": "Write the vendor's variable as well.",
     },
 )
 
-OTHERS = (b"HIP_VISIBLE_DEVICES", b"ROCR_VISIBLE_DEVICES")
+OTHERS = (
+    b"HIP_VISIBLE_",
+    b"ROCR_VISIBLE_",
+    b"HABANA_VISIBLE_",
+    b"NEURON_RT_VISIBLE_",
+    b"ZE_AFFINITY_MASK",
+    b"TPU_VISIBLE_",
+)
+PLATFORMS = ("amd", "hpu", "neuron")
+"""those that have such a variable"""
 TEST = re.compile(r"(^|[/\\])(tests?[/\\]|test_|conftest)")
 
 
@@ -41,5 +52,8 @@ def set_from_an_option(target: Node, owner: Node) -> Hits:
         return
     if any(name in source.text for name in OTHERS) or TEST.search(source.path):
         return
+    if asks_for_platform(target.guards, "hip", "rocm"):
+        return
     if assignment["right"].constant is None:
-        yield Hit(target, guards=(*target.guards, on_platform("amd")))
+        for platform in PLATFORMS:
+            yield Hit(target, guards=(*target.guards, on_platform(platform)))

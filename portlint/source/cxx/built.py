@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import Guard, any_way
 from portlint.source import nearby
+from portlint.source.architectures import Built, from_gencode, runs_on_device
 from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.includes import include_guards
 from portlint.source.cxx.jit import jit_guards
@@ -50,13 +51,14 @@ def _ways(file: str) -> list[tuple[Guard, ...]]:
     seen, waiting = {start}, [start]
     while waiting:
         one, around = waiting.pop()
-        named = _listed(one)
         is_header = one.endswith(CXX_HEADERS)
-        users = [] if named else users_of(one)
+        users = users_of(one) if is_header else []
+        named = [] if users else _listed(one)
+        users = users or ([] if named else users_of(one))
         beside = sources_in(os.path.dirname(one)) if is_header and not (named or users) else []
         ways += [(*around, *way) for way in named]
         if not (named or users or beside or is_header):
-            ways.append(around)
+            ways.append((*around, *_guards_of_setup(one)))
         if len(seen) > _MOST_FILES or not all(ways):
             return []
         # a header that nobody includes takes it nowhere
@@ -79,7 +81,37 @@ def _named(file: str) -> Iterator[tuple[Guard, ...]]:
         for name, language, kind in _BUILDS:
             for pattern, guards in _lists(os.path.join(folder, name), language, kind):
                 if _glob(pattern).fullmatch(relative):
-                    yield (*_guards_of_folder(folder), *guards)
+                    yield (*_guards_of_folder(folder), *guards, *(_guards_of_setup(file) if name == "setup.py" else ()))
+
+
+def _guards_of_setup(file: str) -> tuple[Guard, ...]:
+    """The architectures of the nearest setup.py, where it builds for variants and leaves nothing to the user."""
+    setup = next(
+        (one for folder in nearby.folders(file) if os.path.isfile(one := os.path.join(folder, "setup.py"))), ""
+    )
+    built = _architectures_of(setup) if setup else frozenset()
+    return (Guard(runs_on_device(built), True, "the architectures of setup.py", 0),) if built else ()
+
+
+@cache
+def _architectures_of(setup: str) -> frozenset[Built]:
+    """The architectures that a setup.py always builds for; a list without variants may only be an old one."""
+    source = nearby.opened(setup, "python")
+    if source is None or b"ARCH_LIST" in source.text or b"compute_{" in source.text:
+        return frozenset()
+    texts = (one.text for one in source.root.walk("string_content") if "arch=compute_" in one.text)
+    built = frozenset[Built]().union(*map(from_gencode, texts))
+    return built if any(one.suffix for one in built) else frozenset()
+
+
+@cache
+def is_listed_near(file: str) -> bool:
+    """Whether a build of the folders above a file lists sources at all."""
+    return any(
+        _lists(os.path.join(folder, name), language, kind)
+        for folder in nearby.folders(file)
+        for name, language, kind in _BUILDS
+    )
 
 
 @cache

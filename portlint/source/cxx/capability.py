@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 _MAJOR = re.compile(r"(.*(\.|->|_))?(major|cc_?major|sm_?major|device_?major)(_?version)?_?", re.IGNORECASE)
 _WHOLE = re.compile(
-    r"(.*(\.|->))?(cc|sm|arch|sm_?(version|arch|number)|cc_?(version|number)?|(compute_?)?capability|device_?(arch|cc|sm)|gpu_?arch)_?",
+    r"(.*(?<!config)(?<!cfg)(?<!plan)(\.|->))?(cc|sm|arch|sm_?(version|arch|number)|cc_?(version|number)?|(compute_?)?capability|device_?(arch|cc|sm)|gpu_?arch)_?",
     re.IGNORECASE,
 )
+"""of the device; `config.sm_version` is what a configuration was written for"""
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _FUNCTIONS = ("function_definition", "lambda_expression")

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.condition import Literal, Name, Op
+from portlint.condition import Guard, Literal, Name, Op
 from portlint.source import nearby
+from portlint.source.architectures import Built, runs_on_device
 from portlint.source.cxx.conditions import fits
-from portlint.source.cxx.lexer import mask
+from portlint.source.cxx.jit import with_macros
+from portlint.source.cxx.lexer import mask, strings
 from portlint.source.cxx.preprocessor import Preprocessor
 from portlint.source.cxx.users import INCLUDE, INCLUDE_ROOTS, all_users_of, users_of
 
 if TYPE_CHECKING:
-    from portlint.condition import Expression, Guard
+    from portlint.condition import Expression
 
 _CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
 _TYPE = re.compile(
@@ -33,6 +35,9 @@ _FUNCTION = re.compile(
     rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
 )
 _EXTERN = re.compile(rb"\bextern\b[^;(){}=\"]{0,120}?\b(\w+)\s*;")
+_ASKS = re.compile(rb"-|arch=|(?:sm|compute)_\d+[af]?\Z")
+_ASKED = re.compile(rb"(?<![a-zA-Z])(?:sm|compute)_(\d{2,3})([af]?)(?![0-9a-z])")
+"""an architecture in a literal that is a flag for the compiler"""
 _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6
 _MOST_HEADERS = 60
@@ -192,7 +197,28 @@ def include_guards(user: str, header: str) -> tuple[Guard, ...]:
     parts = _read(user)
     base = os.path.basename(header).encode()
     places = [one.start() for one in INCLUDE.finditer(parts[0]) if one[2].endswith(base)] if parts is not None else []
-    return parts[1].guards_at(places[0]) if parts is not None and len(places) == 1 else ()
+    if parts is None or len(places) != 1:
+        return ()
+    return (*with_macros(parts[1].guards_at(places[0]), user), *_guards_of_text(user, places[0]))
+
+
+def _guards_of_text(user: str, place: int) -> tuple[Guard, ...]:
+    """For an `#include` in a text that the file hands to a compiler, the architectures in the flags beside it."""
+    text, spans = _literals(user)
+    if not any(start <= place < end for start, end in spans):
+        return ()
+    flags = (text[start:end] for start, end in spans)
+    found = (one for flag in flags if _ASKS.match(flag) for one in _ASKED.findall(flag))
+    built = frozenset(Built(int(number), suffix.decode(), ptx=not suffix) for number, suffix in found)
+    name = f"the architectures that {os.path.basename(user)} compiles it for"
+    return (Guard(runs_on_device(built), True, name, 0),) if built else ()
+
+
+@cache
+def _literals(path: str) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+    """What a file holds, and where its string literals stand in that."""
+    text = nearby.read(path) or b""
+    return text, tuple(strings(text))
 
 
 def _followed(path: str, text: bytes) -> list[tuple[int, str]]:

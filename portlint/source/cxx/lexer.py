@@ -38,6 +38,13 @@ def mask(text: bytes) -> bytes:
     return b"".join(pieces)
 
 
+def strings(text: bytes) -> Iterator[tuple[int, int]]:
+    """Where the insides of string literals stand."""
+    for start, end in _not_code(text):
+        if text[start - 1 : start] == b'"' and text[start : start + 2] not in (b"//", b"/*"):
+            yield start, end
+
+
 def _not_code(text: bytes) -> Iterator[tuple[int, int]]:
     at = 0
     while opening := _OPENING.search(text, at):

@@ -17,6 +17,7 @@ from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
 from portlint.source.cxx.capability import condition, reached, rungs
 from portlint.source.cxx.conditions import fits
+from portlint.source.cxx.definers import is_defined_for
 from portlint.source.cxx.includes import (
     Includes,
     builds_with_torch,
@@ -26,11 +27,13 @@ from portlint.source.cxx.includes import (
     mentions,
     types_of,
 )
+from portlint.source.cxx.jit import with_macros
 from portlint.source.cxx.kernels import Kernels
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.storage import Storage
 from portlint.source.cxx.twins import twin_guards
 from portlint.source.cxx.users import INCLUDE_ROOTS, all_users_of
+from portlint.source.cxx.variants import variant_guards
 from portlint.source.cxx.warps import Warps
 from portlint.source.language import CXX_HEADERS
 from portlint.source.node import Node
@@ -52,6 +55,10 @@ _DEEPEST_TREE = 10
 """folders between a source file and the top of its project"""
 _OF_ARCHITECTURE = re.compile(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
 _ARCHITECTURE = "__CUDA_ARCH__"
+_BOUNDS = frozenset(("<", "<=", ">", ">="))
+_SHARED_OF_DEVICE = re.compile(
+    r"DevAttrMaxSharedMemoryPer|DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER|DeviceAttributeMaxSharedMemoryPer|\.sharedMemPer"
+)
 
 
 class CxxServices(CxxAnalysis, Analysis):
@@ -100,7 +107,8 @@ class CxxServices(CxxAnalysis, Analysis):
 
     def _around(self, node: Node, own: tuple[Guard, ...]) -> tuple[Guard, ...]:
         """A node's own guards, macros of headers resolved, with those of its file and of the calls of its function."""
-        return (*self._guards_from_outside(node), *map(self.includes.resolve, own))
+        resolved = with_macros(tuple(map(self.includes.resolve, own)), self.source.file)
+        return (*self._guards_from_outside(node), *resolved)
 
     def _guards_from_outside(self, node: Node) -> tuple[Guard, ...]:
         called = self._guard_of_calls(node)
@@ -109,7 +117,8 @@ class CxxServices(CxxAnalysis, Analysis):
     @cached_property
     def _file_guards(self) -> tuple[Guard, ...]:
         """The conditions under which the file is built at all."""
-        return (*twin_guards(self.source.file), *build_guards(self.source.file))
+        file = self.source.file
+        return (*twin_guards(file), *build_guards(file), *variant_guards(file))
 
     def _guard_of_calls(self, node: Node) -> Guard | None:
         function = self.enclosing_function(node)
@@ -421,6 +430,29 @@ def _keeps_32_bits(services: CxxServices, node: Node) -> bool:
     return keeper is not None and services.storage.has_32_bits(keeper)
 
 
+def _is_compared_with_the_device(services: CxxServices, size: Node) -> bool:
+    """Whether a function of the file compares the constant that a size is with the shared memory of the device."""
+    for _ in range(_DEPTH):
+        if size.type != "identifier":
+            return False
+        if any(_is_compared_in_query(services, use) for use in services.uses(size)):
+            return True
+        values = services._declared_values(size)
+        if len(values) != 1:
+            return False
+        size = values[0]
+    return False
+
+
+def _is_compared_in_query(services: CxxServices, use: Node) -> bool:
+    """Whether a name is one side of a comparison in a function that asks the device for its shared memory."""
+    around = use.parent
+    if around is None or around.type != "binary_expression" or around["operator"].text not in _BOUNDS:
+        return False
+    function = services.enclosing_function(use)
+    return function is not None and _SHARED_OF_DEVICE.search(function.text) is not None
+
+
 def _is_torch_extension(services: CxxServices, node: Node) -> bool:
     """Whether PyTorch's hipify translates the file: it includes PyTorch's headers, or a setup.py speaks of torch."""
     del node
@@ -467,13 +499,6 @@ def _is_of_the_tree(services: CxxServices, path: Node) -> bool:
     return any(nearby.find(services.source.file, name, INCLUDE_ROOTS, _DEEPEST_TREE) is not None for name in names)
 
 
-def _is_in_cutlass(services: CxxServices, node: Node) -> bool:
-    """Whether the tree holds CUTLASS's own wrappers of the instructions for warpgroups."""
-    del node
-    wrappers = "cute/arch/mma_sm90_gmma.hpp"
-    return nearby.find(services.source.file, wrappers, INCLUDE_ROOTS, _DEEPEST_TREE) is not None
-
-
 def _is_behind_an_architecture(services: CxxServices, node: Node) -> bool:
     """Whether a constant that is computed from the architecture, in a way that cannot be followed, decides about it."""
     asked = frozenset[str]().union(*(names(guard.condition) for guard in services.guards(node)))
@@ -501,6 +526,7 @@ def _is_for_every_architecture(services: CxxServices, branch: Node) -> bool:
 
 
 ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
+    "compared-with-the-device": _is_compared_with_the_device,
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,
@@ -511,7 +537,7 @@ ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "torch-extension": _is_torch_extension,
     "behind-an-architecture": _is_behind_an_architecture,
     "header-of-the-tree": _is_of_the_tree,
-    "cutlass-of-the-tree": _is_in_cutlass,
+    "defined-by-the-project": lambda services, name: is_defined_for(services.source.file, name.text),
     "at-most-32-threads": lambda services, node: services.warps.is_one_group(node),
     "groups-of-32": lambda services, node: services.warps.works_in_groups(node),
     "linear-thread": lambda services, node: services.roles.has(node.raw, "linear"),

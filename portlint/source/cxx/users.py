@@ -15,6 +15,8 @@ from portlint.source.language import CXX_COMPILED, CXX_HEADERS
 INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|cuh|hpp|hh|inl|cu))[">]', re.MULTILINE)
 INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above an including file in which a quoted path is looked for as well"""
+_TEMPLATES = (".jinja", ".j2")
+"""that a build makes sources of"""
 _MOST_USERS = 60
 """of one header, those of its users included; one with more is for everybody"""
 
@@ -68,7 +70,8 @@ def _near(folder: str, path: str) -> str | None:
 def _included(folder: str, *, below: bool) -> dict[str, list[tuple[str, str]]]:
     """For the headers that files of a folder include: base name -> the including file, and the path it includes."""
     users: dict[str, list[tuple[str, str]]] = {}
-    for file in files_of(folder) if below else _files_in(folder, CXX_COMPILED + CXX_HEADERS):
+    endings = CXX_COMPILED + CXX_HEADERS + _TEMPLATES
+    for file in nearby.below(folder, endings) if below else _files_in(folder, endings):
         for match in INCLUDE.finditer(nearby.read(file) or b""):
             path = os.fsdecode(match[2])
             users.setdefault(os.path.basename(path), []).append((file, path))

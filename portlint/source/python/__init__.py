@@ -93,6 +93,10 @@ class PythonAnalysis(Analysis):
         """The expressions that a value may come from: elements of a list looped over, arms of a conditional."""
         return choices(self.scopes, node)
 
+    def dtypes(self, node: Node) -> list[tuple[str, Node]]:
+        """The dtypes that an expression may name: both arms of a conditional, by the name that it was given."""
+        return self._roles.values.dtypes(node)
+
     def assigned(self, name: Node) -> Node | None:
         """The expression that a name was last given before, where that is known."""
         binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None

@@ -32,7 +32,7 @@ def choices(scopes: Scopes, node: Node, depth: int = _DEPTH) -> list[Node]:
             body, _, other = node.children
             return choices(scopes, body, depth - 1) + choices(scopes, other, depth - 1)
         case "identifier":
-            binding = scopes.binding(node.text, node) or _comprehension(node)
+            binding = scopes.binding(node.text, node) or comprehended(node)
             if binding is None or binding.value is None:
                 return []
             if binding.kind == "assign":
@@ -54,13 +54,15 @@ def elements(scopes: Scopes, node: Node, depth: int = _DEPTH) -> list[Node]:
     return [one for group in found for one in group] if all(found) else []
 
 
-def _comprehension(node: Node) -> Binding | None:
+def comprehended(node: Node) -> Binding | None:
     """A comprehension's variable used before its `for` clause in source order."""
     for parent in node.ancestors(
         "list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"
     ):
         for clause in parent.children:
-            if clause.type == "for_in_clause" and clause["left"].text == node.text:
+            if clause.type == "for_in_clause" and any(
+                one.text == node.text for one in clause["left"].walk("identifier")
+            ):
                 return Binding("loop", clause.start, clause["right"])
     return None
 

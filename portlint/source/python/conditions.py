@@ -49,10 +49,12 @@ _ATTRIBUTES: dict[str, Expression] = {
     "minor": Op("item", (Name("device.capability"), Literal(1))),
     "warp_size": Name("warp_size"),
 }
-_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str))?$")
+_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str|obj))?$")
 _DEVICE_GETTER = re.compile(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
+_KIND_NAME = re.compile(r"(^|_)(accelerator|hardware)(_?(type|name|kind))?$")
+_CUDA_MEMBER = re.compile(r"([A-Z]+_)?(CUDA|GPU)")
 _GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _CAPABILITY_TESTS = {"is_device_capability": "==", "has_device_capability": ">="}
 """vLLM's questions for the capability as one number, 90 for 9.0"""
@@ -114,10 +116,12 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
     values = [condition(scopes, operand, depth - 1) for operand in operands]
     if symbols == ["=="] and Literal("nccl") in values:  # the backend of a process group that is running
         return _ONLY_WITH_CUDA
+    if symbols in (["=="], ["is"], ["!="], ["is not"]) and any(map(_is_enumerated_cuda, operands)):
+        return _ONLY_WITH_CUDA if symbols[0] in ("==", "is") else Op("not", (_ONLY_WITH_CUDA,))
     values = [_as_number(scopes, one, values) or value for one, value in zip(operands, values, strict=True)]
     if any(isinstance(value, Literal) and isinstance(value.value, str) for value in values):
         values = [
-            Name("device.type") if _asks_for_device(scopes, one) else value
+            Name("device.type") if _asks_for_device(scopes, one) or _is_kind(one, values) else value
             for one, value in zip(operands, values, strict=True)
         ]
     tests: list[Expression] = []
@@ -129,6 +133,16 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
         else:
             return UNANSWERABLE
     return tests[0] if len(tests) == 1 else Op("and", tuple(tests))
+
+
+def _is_kind(operand: Node, values: list[Expression]) -> bool:
+    """Whether an operand such as `config.accelerator` says the kind of device, since it is compared with "cuda"."""
+    return Literal("cuda") in values and _KIND_NAME.search(_last(operand)) is not None
+
+
+def _is_enumerated_cuda(operand: Node) -> bool:
+    """Whether an operand is a member such as `Backend.CUDA` or `DistributedType.MULTI_GPU` of an enumeration."""
+    return operand.type == "attribute" and _CUDA_MEMBER.fullmatch(operand["attribute"].text) is not None
 
 
 def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
@@ -163,7 +177,9 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         tests = tuple(Op("startswith", (subject, Literal(option))) for option in options)
         return UNANSWERABLE if prefixes is None else Op("or", tests)
     if name in ("any", "all"):
-        return UNANSWERABLE
+        given = node["arguments"]
+        each = _each(scopes, arguments[0] if len(arguments) == 1 else given, depth)
+        return Op("or" if name == "any" else "and", tuple(each)) if each else UNANSWERABLE
     if _last(function) == "test_device_matches" and len(arguments) == 1:
         return _one_of_platforms(scopes, arguments[0])
     if _last(function) in _CAPABILITY_TESTS and len(arguments) == 1:
@@ -177,6 +193,28 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
     if name:
         return Name(name)
     return Name(function.text) if _is_dotted(function) else UNANSWERABLE
+
+
+def _each(scopes: Scopes, generator: Node, depth: int) -> list[Expression]:
+    """The tests that `word in name for word in ("gfx94", "gfx95")` makes of one subject; none for other generators."""
+    if generator.type not in ("generator_expression", "list_comprehension") or len(generator.children) != 2:
+        return []
+    body, clause = generator.children
+    words = constant(scopes, clause["right"]) if clause.type == "for_in_clause" else None
+    if not isinstance(words, tuple):
+        return []
+    if body.type == "comparison_operator" and len(body.children) == 2:
+        word, subject = body.children
+        operator = next((raw.type for raw in body.raw.children if raw.type in ("in", "==")), "")
+    elif body.type == "call" and _last(body["function"]) == "startswith" and len(body.arguments) == 1:
+        operator, word, subject = "startswith", body.arguments[0], body["function"]["object"]
+    else:
+        return []
+    if not operator or word.text != clause["left"].text:
+        return []
+    asked = condition(scopes, subject, depth - 1)
+    swapped = operator == "startswith"
+    return [Op(operator, (asked, Literal(one)) if swapped else (Literal(one), asked)) for one in words]
 
 
 def _last(reference: Node) -> str:

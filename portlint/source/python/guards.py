@@ -2,10 +2,11 @@
 
 Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
 loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
-marks on a function, class or module; the fixtures and the `setUp` of a test; a call of a function of the file that
-raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; and for a
-module that other files import, that one of the imports is reached. What other files say is taken as they say it: no
-third file is asked.
+marks on a function, class, module or case; the fixtures and the `setUp` of a test; a call of a function of the file
+that raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; for a
+module that other files import, that one of the imports is reached; and the place of a file in a folder of one
+platform's own (`backends/cuda/` beside `backends/mps/`). What other files say is taken as they say it: no third file is
+asked.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import Expression, Guard, Literal, Name, Op, any_way, words_of
+from portlint.source import nearby
 from portlint.source.node import Node
 from portlint.source.python import users
 from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_nvidia_part
@@ -30,6 +32,10 @@ _MOST_CALLS = 64
 _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
 _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
+_CUDA = Name("torch.cuda.is_available")
+_CUDA_NAMES = frozenset(("cuda", "nvidia"))
+_OTHER_NAMES = frozenset("mps metal hpu habana gaudi xpu npu ascend tpu xla neuron cpu".split())
+"""folders and files of other machines beside those of CUDA"""
 _REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
 _PASSING_OVER_WORDS = frozenset(("skip", "disable", "disabled", "exclude", "unsupported", "xfail"))
 _REGISTERING_WORDS = frozenset(
@@ -57,7 +63,7 @@ class Guards:
         for parent in node.ancestors():
             guards.extend(self._between(parent, child))
             child = parent
-        return self._imported + self._marks_of_module() + tuple(reversed(guards))
+        return self._guards_of_file + self._imported + self._marks_of_module() + tuple(reversed(guards))
 
     @cached_property
     def _imported(self) -> tuple[Guard, ...]:
@@ -65,6 +71,12 @@ class Guards:
         statements = users.imports_of(self.scopes.source.file) if self._asks_others else ()
         ways = [_as_written(statement) for statement in statements]
         return (any_way(ways, "imports of this module", 0),) if ways and all(ways) else ()
+
+    @cached_property
+    def _guards_of_file(self) -> tuple[Guard, ...]:
+        """That there is CUDA, for a file or folder that has siblings for other machines."""
+        sibling = nearby.other_platform(self.scopes.source.file, _CUDA_NAMES, _OTHER_NAMES)
+        return (Guard(_CUDA, True, f"{sibling} takes its place elsewhere", 0),) if sibling else ()
 
     def _guard(self, test: Node, expected: bool) -> Guard:
         return Guard(condition(self.scopes, test), expected, " ".join(test.text.split()), test.line)
@@ -106,6 +118,8 @@ class Guards:
             case "class_definition":
                 if child == parent["body"]:
                     yield from self._set_up(parent)
+            case "argument_list":
+                yield from self._marks_of_case(parent, child)
             case "decorated_definition":
                 parameter = child.type == "decorator" and "parametrize" in child.text
                 if child == parent["definition"] or parameter:
@@ -307,14 +321,25 @@ class Guards:
         if names_nvidia_part(last) and words & _REQUIRING_WORDS:
             yield Guard(ONLY_ON_NVIDIA, True, decorator.text, decorator.line)
         if words & _GPU_WORDS and (words & _REQUIRING_WORDS or name.startswith("pytest.mark.")):
-            yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
+            yield Guard(_CUDA, True, decorator.text, decorator.line)
         if "accelerator" in words and words & _REQUIRING_WORDS:
             yield Guard(Name("torch.accelerator.is_available"), True, decorator.text, decorator.line)
         if decorator.type == "call" and any(map(_asks_for_gpus, decorator["arguments"].children)):
-            yield Guard(Name("torch.cuda.is_available"), True, decorator.text, decorator.line)
+            yield Guard(_CUDA, True, decorator.text, decorator.line)
         platform = _platform_of_mark(last)
         if platform is not None and not _narrows(decorator):
             yield Guard(Name(f"is_{platform[0]}"), platform[1], decorator.text, decorator.line)
+
+    def _marks_of_case(self, arguments: Node, child: Node) -> Iterator[Guard]:
+        """`pytest.param(x, marks=pytest.mark.gpu)`: what the marks say of the values."""
+        call = arguments.parent
+        if call is None or call.type != "call" or call["function"].text.rpartition(".")[2] != "param":
+            return
+        marks = call.argument(None, "marks")
+        if marks is None or child.start >= marks.start:
+            return
+        for mark in marks.children if marks.type in ("list", "tuple") else [marks]:
+            yield from self._mark(mark)
 
     def _marks_of_module(self) -> tuple[Guard, ...]:
         if self._module_marks is None:

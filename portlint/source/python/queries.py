@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def every_call(source: Source) -> list[Node]:
     """Every call of a file, in source order."""
-    return _captured(source, "(call) @call")
+    return _captured(source, "(call) @found")
 
 
 def calls_of(source: Source, names: Iterable[str]) -> list[Node]:
@@ -26,14 +26,27 @@ def calls_of(source: Source, names: Iterable[str]) -> list[Node]:
     return _captured(
         source,
         "((call function: [(identifier) @_name (attribute attribute: (identifier) @_name)]"
-        f" (#any-of? @_name {quoted})) @call)",
+        f" (#any-of? @_name {quoted})) @found)",
     )
+
+
+def assigned_attributes(source: Source) -> list[Node]:
+    """The assignments `self.name = value`, in source order."""
+    return _captured(
+        source,
+        '((assignment left: (attribute object: (identifier) @_self) right: (_)) @found (#eq? @_self "self"))',
+    )
+
+
+def assigned_items(source: Source) -> list[Node]:
+    """The assignments `owner[key] = value`, in source order."""
+    return _captured(source, "(assignment left: (subscript) right: (_)) @found")
 
 
 def _captured(source: Source, query: str) -> list[Node]:
     from tree_sitter import QueryCursor
 
-    found = QueryCursor(_compiled(query)).captures(source.tree.root_node).get("call", [])
+    found = QueryCursor(_compiled(query)).captures(source.tree.root_node).get("found", [])
     return sorted((Node(source, raw) for raw in found), key=lambda node: node.start)
 
 

@@ -1,15 +1,24 @@
 """Roles of Python nodes: what a value is, and in what kind of code a node stands.
 
-Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host),
-"scalar" (a Python number or text), "object" (of a class of this file), and dtypes by name ("float64").
+Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host, and not
+in host code), "read-back" (a number or list that was read from the device), "sized-by-data" (a tensor whose shape
+depends on data on the device), "growing-list" (a list of numbers that is handed in, collected, or made of another),
+"scalar" (a Python number or text), "object" (of a class of this file), "stored" (taken from a state dict or a
+checkpoint), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
-when the module is imported), "step-loop" (a loop that trains or decodes), "occasional" (in some rounds of its loop
-only), "only-element" (of a list that is written out, or in none), "loaded" (by `tl.load`, and not changed since),
-"default-not-used" (a parameter whose default no known call takes, or that its function never reads),
-"own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was
-looked for before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises
-OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is
-caught here, or by all callers of the function), "every-hip" (in the branch for all of HIP, whatever its architecture).
+when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
+step), "loop-count" (a number that another round of the loop has another of), "model-loop" (a loop that runs a model in
+each of more than a few rounds), "accumulated" (a name that nothing but its own assignment changes from round to round,
+in a loop that runs a model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of
+data sets, collators, step closures, tests, and of scripts that prepare data or convert checkpoints: their tensors are
+on the CPU, or may be read), "host-file" (of tests and such scripts), "only-element" (of a list that is written out, or
+in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
+takes, or that its function never reads), "test" (in a test, or a file of tests), "two-kinds-of-device" (in a file that
+names no accelerator but CUDA), "own-package" (an import of a package of the same tree), "guarded-import" (a failed
+import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
+ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command"
+(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
+HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -21,12 +30,15 @@ last slice of a loop ends after the last element).
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from portlint.condition import names
+from portlint.condition import names, words_of
 from portlint.source import nearby
+from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, is_every_hip
 from portlint.source.python import users
+from portlint.source.python.choices import comprehended
 from portlint.source.python.pallas import GPU_MODULES
 from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
@@ -35,7 +47,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from portlint.condition import Value
-    from portlint.source.node import Node
     from portlint.source.python.kernels import Kernels
     from portlint.source.python.pallas import Pallas
     from portlint.source.python.scopes import Scopes
@@ -50,6 +61,23 @@ _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
 _STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "training_step"))
 """what a loop over steps calls; a loop with `backward` alone is mostly a check of gradients"""
+_STEP_FUNCTION = re.compile(r"^_?(train|training|val|validation|eval|evaluation|test|predict|prediction|decode)_step$")
+_MODELS = re.compile(r"^(model|net|network|policy|encoder|decoder|transformer|unet|\w+_model|model_\w+)$")
+_LAYERS = re.compile(r"layer|block|stage|depth|level|len\(self")
+_DECODES = frozenset(("argmax", "multinomial", "topk", "gumbel_softmax"))
+"""what chooses the next token"""
+_LOADER = re.compile(r"(loader|_dl|dl)$", re.IGNORECASE)
+_HOST_FUNCTION = re.compile(
+    r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+|test_\w+)$"
+)
+_HOST_CLASS = re.compile(
+    r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
+)
+_HOST_FILE = re.compile(
+    r"(^|[/\\])(tests?[/\\].*|conftest|test_[^/\\]*|[^/\\]*_test|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$"
+)
+"""tests, and scripts that prepare data or convert checkpoints"""
+_REGIONS = ("for_statement", "while_statement", "function_definition")
 _PACKAGE_ROOTS = ("", "src", "python")
 """folders above a file in which a tree keeps its packages"""
 _FEW = 16
@@ -63,7 +91,14 @@ _OF_CALLS = frozenset(
     (*_ALL, "RuntimeError", "AssertionError", "AttributeError", "TypeError", "NotImplementedError", "NVMLError")
 )
 """what is raised without the device: by torch.cuda RuntimeError or AssertionError, by NVML its own, else by None"""
+_ACCELERATORS = frozenset(
+    "mps xpu hpu habana gaudi npu ascend mlu musa tpu xla neuron neuronx directml dml mlx privateuseone".split()
+)
+_LONGEST_DEVICE = 24
+"""characters of a string that may name a device; what is longer is prose"""
+_TEST_FILE = re.compile(r"(^|[/\\])(test_[^/\\]*|[^/\\]*_test\.py|conftest\.py)$")
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
+_STORE = re.compile(r"state_?dict|checkpoint|ckpt", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
 
 
@@ -73,6 +108,7 @@ class Roles:
     def __init__(self, scopes: Scopes, kernels: Kernels, pallas: Pallas) -> None:
         self.scopes = scopes
         self.values = Values(scopes)
+        self._steps: dict[int, bool] = {}
         self._of_device_code: dict[str, Callable[[Node], bool]] = {
             "thread-index": kernels.is_thread_index,
             "hardware-lane": kernels.is_hardware_lane,
@@ -101,10 +137,30 @@ class Roles:
                 return self.values.of(node).kind in ("number", "text", "list")
             case "object":
                 return self.values.of(node).kind == "object"
+            case "stored":
+                return self._is_stored(node)
             case "on-host":
                 return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
             case "on-device":
-                return not self.has(node, "on-host")
+                if self.has(node, "on-host") or self._is_host_code(node):
+                    return False
+                return not self._inside(node, _KERNEL_MARKS)
+            case "model-loop":
+                short = node.type == "for_statement" and self._is_short(node["right"])
+                return not short and any(map(_runs_model, node["body"].walk("call")))
+            case "loop-count":
+                return self._is_loop_count(node)
+            case "growing-list":
+                return self._is_growing_list(node)
+            case "read-back":
+                value = self.values.of(node)
+                return value.kind in ("number", "list", "array") and value.place == "device"
+            case "sized-by-data":
+                return bool(self.values.of(node).sized)
+            case "host-code":
+                return self._is_host_code(node)
+            case "host-file":
+                return _HOST_FILE.search(self.scopes.source.path) is not None
             case "jitted":
                 return self._inside(node, _COMPILERS)
             case "jax-jitted":
@@ -113,8 +169,14 @@ class Roles:
                 return self._inside(node, _KERNEL_MARKS)
             case "import-time":
                 return self._runs_at_import(node)
+            case "test":
+                return self._is_of_a_test(node)
+            case "two-kinds-of-device":
+                return not self._names_other_accelerators
             case "step-loop":
                 return self._is_in_step_loop(node)
+            case "accumulated":
+                return self._is_accumulated(node)
             case "occasional":
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
@@ -139,6 +201,21 @@ class Roles:
                 guards = node.guards
                 return is_every_hip(guards[-1:]) and not asks_for_architecture(guards)
         raise ValueError(f"no such role in Python: {role}")
+
+    def _is_stored(self, node: Node, depth: int = 6) -> bool:
+        """Whether a value comes out of a state dict or a checkpoint, which stands on the host more often than not."""
+        while node.type in ("call", "attribute", "subscript"):
+            if node.type == "attribute" and _STORE.search(node["attribute"].text):
+                return True
+            inner = node.get("function") or node.get("object") or node.get("value")
+            if inner is None:
+                return False
+            node = inner
+        if node.type != "identifier" or not depth:
+            return False
+        binding = comprehended(node) or self.scopes.binding(node.text, node)
+        value = binding.value if binding is not None and binding.kind in ("assign", "item", "loop") else None
+        return _STORE.search(node.text) is not None or (value is not None and self._is_stored(value, depth - 1))
 
     def _is_loaded(self, operand: Node, depth: int = 4) -> bool:
         """Whether a value of a Triton kernel is what `tl.load` gave, transposed or in the type of the dot at most."""
@@ -268,23 +345,131 @@ class Roles:
         callers = self.scopes.callers(function) if function is not None else []
         return bool(callers) and all(self._is_caught(one, _OF_COMMANDS) for one in callers)
 
-    def _is_in_step_loop(self, node: Node) -> bool:
-        """Whether a loop around a node trains or decodes: it takes steps, more than a few, and does not wait anyway.
+    @cached_property
+    def _names_other_accelerators(self) -> bool:
+        """Whether the code of a file, comments and prose left out, has a word for an accelerator that is not CUDA."""
+        root = Node(self.scopes.source, self.scopes.source.tree.root_node)
+        return any(
+            not _ACCELERATORS.isdisjoint(words_of(one.text)) or one.text == "torch.accelerator"
+            for one in root.walk("identifier", "string_content", "attribute")
+            if one.type != "string_content" or len(one.text) <= _LONGEST_DEVICE
+        )
 
-        The loops of tests are not meant to be fast.
-        """
-        if re.search(r"(^|[/\\])test_[^/\\]*$", self.scopes.source.path):
-            return False
-        for loop in node.ancestors("for_statement", "while_statement"):
-            if loop.type == "for_statement" and self._is_short(loop["right"]):
+    def _is_of_a_test(self, node: Node) -> bool:
+        """Whether a node stands in a file of tests by its name, or in a test."""
+        if _TEST_FILE.search(self.scopes.source.path):
+            return True
+        return any(function["name"].text.startswith("test") for function in node.ancestors("function_definition"))
+
+    def _is_host_code(self, node: Node) -> bool:
+        """Whether code of this kind works on the CPU by custom: data sets, collators, tests, scripts for files."""
+        if _HOST_FILE.search(self.scopes.source.path):
+            return True
+        for parent in node.ancestors("function_definition", "class_definition"):
+            if parent.type == "function_definition":
+                name = parent["name"].text
+                if _HOST_FUNCTION.match(name) or name in self._run_on_host():
+                    return True
                 continue
-            calls = list(loop["body"].walk("call"))
-            steps = [call for call in calls if _last_name(call) in _STEP_CALLS]
-            # where a loop inside takes the steps, this one counts epochs
-            taken = any(next(call.ancestors("for_statement", "while_statement")) == loop for call in steps)
-            if taken and not any(_last_name(call) == "synchronize" for call in calls):
+            bases = parent.get("superclasses")
+            names = [parent["name"].text, *(one.text for one in bases.walk("identifier"))] if bases else []
+            if any(map(_HOST_CLASS.search, names or [parent["name"].text])) and "Module" not in names:
                 return True
         return False
+
+    def _run_on_host(self) -> frozenset[str]:
+        """The functions that the file hands to data loaders as `collate_fn`, and to torch_xla to run after a step."""
+        if self._on_host is None:
+            loaders = calls_of(self.scopes.source, {"DataLoader"})
+            given = [call.argument(None, "collate_fn") for call in loaders]
+            given += [call.argument(0, "closure") for call in calls_of(self.scopes.source, {"add_step_closure"})]
+            self._on_host = frozenset(one.text.rpartition(".")[2] for one in given if one is not None)
+        return self._on_host
+
+    _on_host: frozenset[str] | None = None
+
+    def _is_in_step_loop(self, node: Node) -> bool:
+        """Whether a loop around a node trains, decodes or validates, or the function around it is one such step.
+
+        A loop takes steps, more than a few, and does not wait anyway. The loops of tests are not meant to be fast.
+        """
+        if self._is_host_code(node):
+            return False
+        for region in node.ancestors("for_statement", "while_statement", "function_definition"):
+            if region.type == "function_definition":
+                return self._is_step(region)
+            if region.type == "for_statement" and self._is_short(region["right"]):
+                continue
+            calls = list(region["body"].walk("call"))
+            if self._takes_steps(region, calls) and not any(_last_name(call) == "synchronize" for call in calls):
+                return True
+        return False
+
+    def _is_loop_count(self, value: Node) -> bool:
+        """Whether an expression is the variable of a loop over a long range, or counted up in the loop around it."""
+        binding = self.scopes.binding(value.text, value) if value.type == "identifier" else None
+        loop = next(value.ancestors("for_statement", "while_statement"), None)
+        if binding is None or loop is None:
+            return False
+        if binding.kind == "loop" and loop.type == "for_statement" and binding.value == loop["right"]:
+            return (
+                not self._is_short(loop["right"]) and loop["right"].type == "call" and _counts_or_numbers(loop, value)
+            )
+        others = self.scopes.bindings(value.text, value)
+        return any(one.kind == "augmented" and loop.start <= one.start <= loop.end for one in others)
+
+    def _is_growing_list(self, name: Node) -> bool:
+        """Whether a name is a list of numbers whose length the caller or a loop decides."""
+        binding = self.scopes.binding(name.text, name)
+        if binding is None:
+            return False
+        if binding.kind == "parameter":
+            return re.match(r"(typing\.)?(list|List|Sequence)\[(int|float)\]", binding.annotation) is not None
+        value = binding.value
+        if binding.kind != "assign" or value is None:
+            return False
+        return value.type == "list_comprehension" or (value.type == "list" and not value.children)
+
+    def _is_accumulated(self, name: Node) -> bool:
+        """Whether a name has its value from the round before, in a loop that runs a model as often as is asked for.
+
+        A loop over layers is none: it is unrolled, in the same way in each step.
+        """
+        loop = next(name.ancestors(*_REGIONS), None)
+        if loop is None or loop.type == "function_definition" or name.type != "identifier":
+            return False
+        if loop.type == "for_statement" and (self._is_short(loop["right"]) or not _counts(loop["right"])):
+            return False
+        bindings = self.scopes.bindings(name.text, name)
+        inside = [one for one in bindings if loop.start <= one.start <= loop.end]
+        return len(inside) == 1 and any(map(_runs_model, loop["body"].walk("call")))
+
+    def _takes_steps(self, loop: Node, calls: list[Node]) -> bool:
+        """Whether each round of a loop is a step; where a loop inside takes the steps, this one counts epochs."""
+        own = [call for call in calls if next(call.ancestors("for_statement", "while_statement")) == loop]
+        if any(_last_name(call) in _STEP_CALLS for call in own):
+            return True
+        if not any(_runs_model(call) for call in own):
+            return False
+        if loop.type == "for_statement" and any(_LOADER.search(one.text) for one in loop["right"].walk("identifier")):
+            return True
+        return any(_last_name(call) in _DECODES for call in own)
+
+    def _is_step(self, function: Node) -> bool:
+        """Whether a function is one step: by its name, or because it goes backward or draws batches itself."""
+        if _STEP_FUNCTION.match(function["name"].text):
+            return True
+        key = function.start
+        if key not in self._steps:
+            calls = list(function["body"].walk("call"))
+            outside = [call for call in calls if next(call.ancestors(*_REGIONS)) == function]
+            parameters = {one.text for one in function["parameters"].walk("identifier")}
+            draws = any(
+                call.name == "next" and call.arguments and call.arguments[0].text in parameters for call in calls
+            )
+            named = {_last_name(call) for call in outside}
+            self._steps[key] = draws or {"backward", "step"} <= named
+        return self._steps[key]
 
     def _is_short(self, iterated: Node) -> bool:
         """Whether a loop runs over a written list, or over a small range."""
@@ -361,11 +546,33 @@ def _catches(clause: Node, exceptions: frozenset[str]) -> bool:
 
 
 def _tests_in_loop(node: Node) -> Iterator[Node]:
-    """The tests between a node and the nearest loop around it."""
-    for parent in node.ancestors("if_statement", "for_statement", "while_statement"):
+    """The tests between a node and the nearest loop or function around it."""
+    for parent in node.ancestors("if_statement", *_REGIONS):
         if parent.type != "if_statement":
             return
         yield parent["condition"]
+
+
+def _counts_or_numbers(loop: Node, name: Node) -> bool:
+    """Whether a loop's variable is the number of the round: of `range(...)`, or the first of `enumerate(...)`."""
+    if _last_name(loop["right"]) == "enumerate":
+        return next(iter(loop["left"].children), loop["left"]).text == name.text
+    return _last_name(loop["right"]) in ("range", "trange")
+
+
+def _counts(iterated: Node) -> bool:
+    """Whether a loop runs over a range, perhaps with a progress bar, that is not a number of layers."""
+    ranges = [call for call in iterated.walk("call") if _last_name(call) in ("range", "trange", "count")]
+    return bool(ranges) and _LAYERS.search(iterated.text) is None
+
+
+def _runs_model(call: Node) -> bool:
+    """Whether a call runs a model: `model(x)`, `self.model(x)`, `self(x)`, `self.forward(x)`."""
+    function = call["function"]
+    name = function["attribute"].text if function.type == "attribute" else function.text
+    if function.type == "attribute" and function["object"].text.startswith("torch"):
+        return False
+    return name in ("forward", "self") or _MODELS.match(name) is not None
 
 
 def _is_occasional(test: Node) -> bool:

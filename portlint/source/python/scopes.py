@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from portlint.source import Source
 
 _SCOPES = ("function_definition", "lambda", "class_definition", "module")
+_BRANCHES = frozenset(
+    "if_statement elif_clause else_clause for_statement while_statement try_statement except_clause case_clause".split()
+)
 _DEPTH = 12
 """how far a name is followed through other names"""
 
 _BUILTINS = frozenset(
-    "bool float int str len print open sum min max any all range list tuple dict set getattr hasattr".split()
+    "bool float int str len print open sum min max abs round any all range list tuple dict set next getattr"
+    " hasattr".split()
 )
 
 
@@ -86,6 +90,16 @@ class Scopes:
         if before:
             return found[before - 1]
         return found[0] if len(found) == 1 else None
+
+    def reaching(self, name: str, at: Node) -> list[Binding]:
+        """The bindings before `at` that it may see, the nearest first: back to one that no branch can pass by."""
+        found: list[Binding] = []
+        for binding in reversed(self.bindings(name, at)):
+            if binding.start < at.start:
+                found.append(binding)
+                if not _is_passed_by(binding, at):
+                    break
+        return found
 
     def defines(self, name: str) -> bool:
         """Whether a function or class of that name stands anywhere in the file."""
@@ -174,6 +188,19 @@ class Scopes:
             if value.type in ("attribute", "identifier") and value != identifier:
                 return self.qualified(value, depth - 1)
         return ""
+
+
+def _is_passed_by(binding: Binding, at: Node) -> bool:
+    """Whether a binding stands in a branch or a loop that `at` is not in."""
+    if binding.value is None:
+        return False
+    for block in binding.value.ancestors("block"):
+        around = block.parent
+        if around is None or around.type == "function_definition":
+            return False
+        if around.type in _BRANCHES and not block.start <= at.start < block.end:
+            return True
+    return False
 
 
 def _is_none(binding: Binding) -> bool:

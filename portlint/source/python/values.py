@@ -1,34 +1,45 @@
 """What is known of a Python value without running it: is it a tensor or a host array, of which dtype, and where.
 
-A small abstract interpreter over single assignments. It says nothing rather than guess: every field may be unknown.
+A small abstract interpreter over assignments: through names, attributes of `self`, items of lists and dictionaries, and
+what functions of the same file return and are called with. It says nothing rather than guess: every field may be
+unknown, and where branches meet, only what they agree on is kept.
 """
 
 from __future__ import annotations
 
 import re
-from functools import reduce
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.source.python import arrays
 from portlint.source.python.constants import constant
+from portlint.source.python.queries import assigned_attributes, assigned_items, calls_of
 
 if TYPE_CHECKING:
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
 
-_DEPTH = 12
+_DEPTH = 48
+"""how far a value is followed: deep enough that what is cut off there, and remembered, does not matter"""
 
 
 class Abstract(msgspec.Struct, frozen=True):
     """A value as far as it is known."""
 
     kind: str = ""
-    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | other | "" for unknown"""
+    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | image (PIL) |
+    generator (of NumPy's random numbers) | other | "" for unknown"""
     dtype: str = ""
-    """float64, float32, bfloat16, int64, ... or "" """
+    """float64, float32, bfloat16, int64, ... or ""; of Python's own numbers int, float or complex"""
     place: str = ""
-    """host | device | "" for unknown: of tensors and traced arrays"""
+    """host | device | "" for unknown: of tensors and traced arrays; of a number or list, that it was read back from
+    the device"""
+    sized: str = ""
+    """"data" where the shape depends on data on the device"""
 
 
 NOTHING = Abstract()
@@ -50,15 +61,10 @@ _DTYPE = re.compile(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
 _CONVERSIONS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
                 "int": "int32", "cdouble": "complex128", "cfloat": "complex64", "bool": "bool"}  # fmt: skip
 
-_NUMPY_FLOAT64 = frozenset(
-    "zeros ones empty linspace logspace geomspace eye identity hanning hamming blackman bartlett kaiser".split()
-)
-_NUMPY_RANDOM = frozenset(
-    "rand randn random random_sample normal uniform standard_normal beta gamma exponential poisson".split()
-)
 _TORCH_CREATORS = frozenset(
     "zeros ones empty full rand randn arange linspace logspace eye tensor as_tensor scalar_tensor randperm randint"
-    " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar".split()
+    " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar tril_indices triu_indices"
+    " Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor BoolTensor ByteTensor".split()
 )
 _INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
 """operations whose result is int64 whatever they are given"""
@@ -77,10 +83,69 @@ _TRACED_CREATORS = {
 _TRACED_LINEAR = ("jax.numpy.linalg.", "jax.scipy.linalg.", "jax.lax.linalg.")
 """functions whose results have the dtype of their first argument"""
 _TRACED_PRODUCTS = frozenset("matmul dot vdot tensordot einsum inner outer kron transpose reshape".split())
+_LEGACY = {"DoubleTensor": "float64", "FloatTensor": "float32", "Tensor": "float32", "HalfTensor": "float16",
+           "BFloat16Tensor": "bfloat16", "LongTensor": "int64", "IntTensor": "int32"}  # fmt: skip
+"""constructors of a fixed dtype, and names of it for `type`; the default dtype is taken to be float32"""
+_WIDENED = {"float64": "complex128", "float32": "complex64", "complex128": "complex128", "complex64": "complex64"}
+_TO_COMPLEX = frozenset(("view_as_complex", "polar", "complex", "stft", *(f"fft.{name}" for name in (
+    "fft", "fft2", "fftn", "ifft", "ifft2", "ifftn", "rfft", "rfft2", "rfftn", "fftshift", "ifftshift"))))  # fmt: skip
+_NARROWED = {"complex128": "float64", "complex64": "float32"}
+_TO_REAL = frozenset("view_as_real real imag abs angle istft fft.irfft fft.irfft2 fft.irfftn".split())
+_ELSEWHERE = {"soundfile.read": "float64", "librosa.load": "float32", "cv2.imread": "uint8"}
+"""readers of other packages that return an array, alone or first in a tuple, and its dtype if none is asked for"""
+_KEEP_DTYPE = frozenset(("cv2.cvtColor", "cv2.resize", "cv2.flip", "cv2.GaussianBlur"))
+_WHOLE = ("randint", "randrange", "choice", "floor", "ceil", "comb", "factorial", "gcd", "prod", "sample", "isqrt")
+"""ends of functions of `math` and `random` that do not return a float"""
+_NUMPY_NUMBERS = {"float": "float64", "int": "int64", "complex": "complex128", "float64": "float64"}
+"""what NumPy makes of numbers"""
+_DTYPE_POSITIONS = {**dict.fromkeys("zeros ones empty array asarray zeros_like ones_like".split(), 1), "full": 2}
+"""where NumPy's functions take a dtype that is not given by name"""
+_MOST_CALLS = 16
+"""calls of one function that are looked at; one that is called more often is given anything"""
+_MOST_ELEMENTS = 16
+"""elements of a list that are looked at"""
+_NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "int"}
+_IMAGE_METHODS = frozenset("convert resize crop rotate transpose copy".split())
+_EIGHT_BITS = frozenset(("L", "RGB", "RGBA"))
+"""modes of PIL's images whose pixels are bytes"""
+_DECORATORS_THAT_KEEP = re.compile(
+    r"(staticmethod|classmethod|property|(functools\.)?(cache|lru_cache|cached_property)|torch\.(no_grad|inference_mode))"
+    r"(\(.*\))?"
+)
+"""decorators after which a function returns what its body says"""
 _HOST_METHODS = frozenset(("numpy", "tolist", "item"))
+_SELECTIONS = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
+"""operations that give as many elements as the data decides"""
+_KEEP_SIZE = (
+    frozenset("squeeze unsqueeze flatten view reshape contiguous clone detach t transpose permute type_as sort".split())
+    | set(_CONVERSIONS)
+    | {"to"}
+)
+"""operations after which a size that depends on data still does"""
+_TENSOR_MODULES = frozenset(("", "nn.functional", "linalg", "fft", "special", "nn.utils"))
+"""modules of torch whose functions give tensors"""
+_HOST_LOADERS = frozenset(
+    "torchaudio.load torchvision.io.read_image torchvision.io.read_video torchvision.transforms.functional.to_tensor"
+    " torchvision.transforms.functional.pil_to_tensor".split()
+)
+"""functions that read files or images into tensors on the CPU"""
+_LIKE_TORCH = ("torchaudio.functional.", "torchvision.transforms.functional.")
+_ASK = ("is_", "are_", "get_", "set_", "can_", "use_", "manual_", "enable_", "inference_")
+_NO_TENSOR = frozenset(
+    "load save device dtype Generator Size compile no_grad set_grad_enabled finfo iinfo equal allclose autocast numel"
+    " typename seed initial_seed result_type promote_types clip_grad_value_ parameters_to_vector vmap".split()
+)
+_OF_NUMBERS = frozenset("int float bool round abs min max".split())
+_OF_TENSORS = frozenset(
+    "backward detach unsqueeze masked_fill masked_fill_ contiguous permute numel new_zeros new_ones new_full new_tensor"
+    " expand_as index_select index_add_ scatter_ scatter_add_ requires_grad_ type_as view_as size long".split()
+)
+"""methods that tensors have, and arrays, lists and modules have not"""
 _TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
 _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
 _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
+_CONTAINER_ANNOTATION = re.compile(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
+_NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
 _FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
 
 
@@ -90,14 +155,15 @@ class Values:
     def __init__(self, scopes: Scopes) -> None:
         self.scopes = scopes
         self._known: dict[tuple[int, int], Abstract] = {}
+        self._used_as_tensor: dict[tuple[int, str], bool] = {}
 
     def of(self, node: Node, depth: int = _DEPTH) -> Abstract:
         """What is known of an expression."""
         key = node.start, node.end
-        if key not in self._known:
+        if key not in self._known and depth:
             self._known[key] = NOTHING  # a value that depends on itself is not known
-            self._known[key] = self._infer(node, depth) if depth else NOTHING
-        return self._known[key]
+            self._known[key] = self._infer(node, depth)
+        return self._known.get(key, NOTHING)
 
     def dtype(self, node: Node | None) -> str:
         """The dtype that an expression such as `torch.float64`, `np.double` or "float32" names, or ""."""
@@ -109,11 +175,13 @@ class Values:
         name = self.scopes.qualified(node)
         if name == "float":
             return "float64"
+        if isinstance(value, str) and value.startswith("torch.") and (last := value.rpartition(".")[2]) in _LEGACY:
+            return _LEGACY[last]
         module, _, last = name.rpartition(".")
         if module.partition(".")[0] in ("torch", "numpy", "jax", "triton"):
             if module == "numpy" and last == "float":
                 return "float64"
-            last = DTYPES.get(last, last)
+            last = _LEGACY.get(last) or DTYPES.get(last, last)
             return last if _DTYPE.match(last) else ""
         if node.type == "attribute" and node["attribute"].text == "dtype":
             return self.of(node["object"]).dtype
@@ -122,6 +190,26 @@ class Values:
             if binding is not None and binding.kind == "assign" and binding.value is not None:
                 return self.dtype(binding.value) if binding.value != node else ""
         return ""
+
+    def dtypes(self, node: Node, depth: int = 4) -> list[tuple[str, Node]]:
+        """The dtypes that an expression may name, each with the expression that decides for it."""
+        if node.type == "conditional_expression" and len(node.children) == 3 and depth:
+            body, _, other = node.children
+            return self.dtypes(body, depth - 1) + self.dtypes(other, depth - 1)
+        if node.type == "parenthesized_expression" and node.children and depth:
+            return self.dtypes(node.children[0], depth - 1)
+        if node.type == "identifier" and depth:
+            bindings = self.scopes.reaching(node.text, node)
+            value = bindings[0].value if len(bindings) == 1 and bindings[0].kind == "assign" else None
+            if value is not None:
+                return self.dtypes(value, depth - 1)
+            if len(bindings) == 1 and bindings[0].kind == "parameter":
+                values = self._defaults(node, bindings[0])
+                return [found for value in values for found in self.dtypes(value, depth - 1)]
+        if node.type == "attribute" and depth and (values := self._assigned_to(node)):
+            return [found for value in values for found in self.dtypes(value, depth - 1)]
+        named = "" if _is_taken_over(node) else self.dtype(node)
+        return [(named, node)] if named else []
 
     def place(self, node: Node | None) -> str:
         """Where a device expression points: host, device, or "" where it is not known."""
@@ -146,26 +234,24 @@ class Values:
                 child = node.get("argument") or next(iter(node.children), None)
                 return self.of(child, depth - 1) if child is not None else NOTHING
             case "integer" | "float" | "true" | "false":
-                return Abstract("number")
+                return Abstract("number", _of_literal(node))
             case "string" | "concatenated_string":
                 return Abstract("text")
             case "list" | "list_comprehension" | "tuple" | "dictionary" | "set":
                 return Abstract("list")
             case "binary_operator":
-                return promote(self.of(node["left"], depth - 1), self.of(node["right"], depth - 1))
-            case "comparison_operator" if len(node.children) == 2:
+                left, right = self.of(node["left"], depth - 1), self.of(node["right"], depth - 1)
+                return arithmetic(node["operator"].text, left, right)
+            case "comparison_operator" if len(node.children) == 2 and _compares_values(node):
                 both = promote(*(self.of(child, depth - 1) for child in node.children))
                 return (
                     Abstract(both.kind, "bool", both.place) if both.kind in ("tensor", "array", "traced") else NOTHING
                 )
             case "conditional_expression" if len(node.children) == 3:
                 body, other = self.of(node.children[0], depth - 1), self.of(node.children[2], depth - 1)
-                return body if body == other else Abstract(body.kind if body.kind == other.kind else "")
+                return join([body, other])
             case "subscript":
-                value = self.of(node["value"], depth - 1)
-                if node["value"].type == "attribute" and node["value"]["attribute"].text == "shape":
-                    return Abstract("number")
-                return value if value.kind in ("tensor", "array", "traced") else NOTHING
+                return self._subscript(node, depth)
             case "attribute":
                 return self._attribute(node, depth)
             case "identifier":
@@ -174,51 +260,340 @@ class Values:
                 return self._call(node, depth)
         return NOTHING
 
+    def _subscript(self, node: Node, depth: int) -> Abstract:
+        value = self.of(node["value"], depth - 1)
+        whole = value.kind in ("tensor", "array", "traced")
+        if not whole and (item := join([self.of(one, depth - 1) for one in self._items(node)])).kind:
+            return item
+        if value.kind not in ("tensor", "array", "traced", "list"):
+            is_length = node["value"].type == "attribute" and node["value"]["attribute"].text == "shape"
+            return Abstract("number") if is_length else NOTHING
+        if value.kind == "list":  # of what was read back, as `mask.sum(1).tolist()[0]` or `rows.shape[0]`
+            return Abstract("number", "", "device") if value.place == "device" else NOTHING
+        index = node["subscript"]
+        if value.kind == "tensor" and value.place != "host" and self.of(index, depth - 1).dtype == "bool":
+            return msgspec.structs.replace(value, sized="data")
+        # a slice, or one of the tensors that `torch.where(mask)` gives, has still a size of its own
+        keeps = index.type == "slice" or node["value"].type == "call"
+        return value if keeps else msgspec.structs.replace(value, sized="")
+
     def _attribute(self, node: Node, depth: int) -> Abstract:
         attribute = node["attribute"].text
-        if attribute in ("T", "mT", "data", "real", "imag", "grad"):
+        if node["object"].text == "self":
+            return self._of_self(node, depth)
+        if attribute in ("real", "imag"):
+            owner = self.of(node["object"], depth - 1)
+            return msgspec.structs.replace(owner, dtype=_NARROWED.get(owner.dtype, owner.dtype))
+        if attribute in ("T", "mT", "data", "grad"):
             return self.of(node["object"], depth - 1)
+        if self.scopes.qualified(node) in ("numpy.pi", "numpy.e", "math.pi", "math.e", "numpy.inf", "math.inf"):
+            return Abstract("number", "float")
+        if attribute == "shape" and self.of(node["object"], depth - 1).sized:
+            return Abstract("list", "", "device")
         return Abstract("other") if attribute in ("shape", "device", "dtype", "ndim") else NOTHING
 
     def _identifier(self, node: Node, depth: int) -> Abstract:
-        binding = self.scopes.binding(node.text, node)
+        reaching = self.scopes.reaching(node.text, node)
+        binding = reaching[0] if reaching else self.scopes.binding(node.text, node)
         if binding is None:
             return NOTHING
-        if binding.annotation and (known := _annotated(binding.annotation)).kind:
+        known = self._bound(node, binding, depth)
+        others = [self._bound(node, one, depth) for one in reaching[1:] if not _is_placeholder(one)]
+        if known.dtype and any(one.dtype != known.dtype for one in others):
+            known = msgspec.structs.replace(known, dtype="")
+        opens = binding.kind in ("assign", "item", "loop", "parameter")
+        if known == NOTHING and opens and self._is_used_as_tensor(node):
+            return Abstract("tensor")
+        if known.kind == "tensor" and _is_number_here(node):
+            return Abstract("number")
+        return NOTHING if self._may_be_other(node, binding, known, depth) else known
+
+    def _bound(self, node: Node, binding: Binding, depth: int) -> Abstract:
+        """What one binding of a name gives it."""
+        value = self._given(node, binding, depth)
+        known = _annotated(binding.annotation) if binding.annotation else NOTHING
+        if not known.kind:
+            return value
+        if value.kind != known.kind:
             return known
+        return value if binding.kind == "assign" else msgspec.structs.replace(known, dtype=value.dtype)
+
+    def _given(self, node: Node, binding: Binding, depth: int) -> Abstract:
+        if binding.kind == "parameter":
+            return self._passed(node, depth)
         if binding.value is None:
             return NOTHING
-        value = self.of(binding.value, depth - 1)
-        if binding.kind in ("assign", "augmented"):
-            return value
-        if binding.kind == "loop":
-            return self._element(binding, value)
-        return NOTHING
+        if binding.kind == "augmented":  # in place: the dtype stays
+            statement = binding.value.parent
+            return self.of(statement["left"], depth - 1) if statement is not None else NOTHING
+        if binding.kind == "item":
+            return self._unpacked(binding.value, binding.index, depth)
+        if binding.kind == "assign":
+            return self.of(binding.value, depth - 1)
+        return self._element(node, binding, depth) if binding.kind == "loop" else NOTHING
 
-    def _element(self, binding: Binding, value: Abstract) -> Abstract:
+    def _may_be_other(self, name: Node, binding: Binding, value: Abstract, depth: int) -> bool:
+        """Whether a name got its value in a branch that the use is not in, and was something else before."""
+        if value.kind not in ("tensor", "number") or binding.value is None or not _is_conditional(binding.value, name):
+            return False
+        for earlier in reversed(self.scopes.bindings(name.text, name)):
+            known = earlier.value is not None and earlier.value.type != "none"
+            if earlier.start < binding.start and earlier.kind in ("assign", "item") and known:
+                before = self.of(earlier.value, depth - 1) if earlier.value is not None else NOTHING
+                return before.kind not in ("", value.kind)
+        return False
+
+    def _is_used_as_tensor(self, name: Node) -> bool:
+        """Whether the function around a name calls a method of it that only tensors have."""
+        function = self.scopes.function(name)
+        key = function.start if function is not None else -1, name.text
+        if function is None or not self._has_torch:
+            return False
+        if key not in self._used_as_tensor:
+            self._used_as_tensor[key] = any(
+                function.start < use.start < function.end and _is_tensor_method(use)
+                for use in self.scopes.uses(name.text)
+            )
+        return self._used_as_tensor[key]
+
+    def _element(self, name: Node, binding: Binding, depth: int) -> Abstract:
         """What iterating over a value gives: a parameter annotated list[Tensor] gives tensors."""
+        source = _iterated(name, binding.value) if binding.value is not None else None
+        if source is None:
+            return NOTHING
+        value = self.of(source, depth - 1)
         if value.kind in ("tensor", "array", "traced"):
             return value
-        source = binding.value
-        if source is not None and source.type == "identifier":
+        if value.kind == "list" and value.place == "device":  # read back, and gone through on the host
+            return Abstract("number", "", "device")
+        if source.type == "call" and self.scopes.qualified(source) == "range":
+            return Abstract("number", "int")
+        if source.type == "identifier":
             outer = self.scopes.binding(source.text, source)
             if outer is not None and _TENSOR_ANNOTATION.search(outer.annotation):
                 return Abstract("tensor")
-        return NOTHING
+        return join([self.of(one, depth - 1) for one in self._elements(source)]) if source is not None else NOTHING
+
+    # ---- through containers and the functions of the file -----------------------------------------------------------
+
+    def _elements(self, container: Node) -> list[Node]:
+        """The expressions that a list holds: written out, and appended to its name; none where that is not known."""
+        if container.type in ("list", "tuple", "set"):
+            return container.children
+        if container.type == "list_comprehension":
+            return [container["body"]]
+        binding = self.scopes.only(container.text, container) if container.type == "identifier" else None
+        if binding is None or binding.value is None or binding.kind != "assign" or binding.value == container:
+            return []
+        empty = binding.value.type == "list" and not binding.value.children
+        return self._appended(container) if empty else self._elements(binding.value)
+
+    def _appended(self, name: Node) -> list[Node]:
+        """What the file appends to a list by that name, in the same function."""
+        function = self.scopes.function(name)
+        return [
+            call.arguments[0]
+            for call in self._appends
+            if call["function"]["object"].text == name.text
+            and call.arguments
+            and self.scopes.function(call) == function
+        ]
+
+    @cached_property
+    def _appends(self) -> list[Node]:
+        calls = calls_of(self.scopes.source, ["append"])
+        return [call for call in calls if call["function"].type == "attribute"]
+
+    def _items(self, subscript: Node) -> list[Node]:
+        """The expressions that `owner[key]` may be, for a key that is known."""
+        owner, index = subscript["value"], subscript.get("subscript")
+        key = constant(self.scopes, index) if index is not None else None
+        if key is None:
+            return []
+        made = self._made(owner)
+        assigned = self._assigned_items.get((owner.text, key), ())
+        found = [one["right"] for one in assigned if self._shares(one, subscript)]
+        if made is not None and made.type == "dictionary":
+            pairs = [pair for pair in made.children if pair.type == "pair"]
+            found += [pair["value"] for pair in pairs if constant(self.scopes, pair["key"]) == key]
+        elif made is not None and made.type in ("list", "tuple") and isinstance(key, int) and key >= 0:
+            found += made.children[key:][:1]
+        return found
+
+    def _shares(self, one: Node, other: Node) -> bool:
+        """Whether two places may speak of the same variable: in one function, or of attributes in one class."""
+        if one["left"]["value"].type == "attribute":
+            return next(one.ancestors("class_definition"), None) == next(other.ancestors("class_definition"), None)
+        return self.scopes.function(one) == self.scopes.function(other)
+
+    def _made(self, owner: Node) -> Node | None:
+        """The literal that a container is made with."""
+        if owner.type == "identifier":
+            binding = self.scopes.only(owner.text, owner)
+            return binding.value if binding is not None and binding.kind == "assign" else None
+        values = self._assigned_to(owner) if owner.type == "attribute" else []
+        return values[0] if len(values) == 1 else owner
+
+    @cached_property
+    def _assigned_items(self) -> dict[tuple[str, object], list[Node]]:
+        found: dict[tuple[str, object], list[Node]] = defaultdict(list)
+        for one in assigned_items(self.scopes.source):
+            index = one["left"].get("subscript")
+            if index is not None and (key := constant(self.scopes, index)) is not None:
+                found[one["left"]["value"].text, key].append(one)
+        return found
+
+    def _of_self(self, attribute: Node, depth: int) -> Abstract:
+        """What `self.name` is, by all that its class gives it."""
+        known = join([self.of(one, depth - 1) for one in self._assigned_to(attribute)])
+        if known.kind:
+            return known
+        method = self._method_of_class(attribute)
+        marks = _decorators(method) if method is not None else []
+        is_property = any(mark.rpartition(".")[2] in ("property", "cached_property") for mark in marks)
+        return self._returned(method, None, depth) if method is not None and is_property else NOTHING
+
+    def _assigned_to(self, attribute: Node) -> list[Node]:
+        """What the class around `self.name` assigns to it, or registers as a buffer by that name."""
+        home = next(attribute.ancestors("class_definition"), None)
+        if home is None or attribute["object"].text != "self":
+            return []
+        values = self._attributes.get((home.start, attribute["attribute"].text), ())
+        return [one for one in values if one.type != "none"]
+
+    @cached_property
+    def _attributes(self) -> dict[tuple[int, str], list[Node]]:
+        """(start of a class, attribute) -> what the class assigns to it."""
+        found: dict[tuple[int, str], list[Node]] = defaultdict(list)
+        for one in assigned_attributes(self.scopes.source):
+            if (home := next(one.ancestors("class_definition"), None)) is not None:
+                found[home.start, one["left"]["attribute"].text].append(one["right"])
+        for call in calls_of(self.scopes.source, ["register_buffer"]):
+            home, given = next(call.ancestors("class_definition"), None), call.argument(1, "tensor")
+            name = call.argument(0, "name")
+            if home is not None and given is not None and name is not None:
+                found[home.start, str(name.constant)].append(given)
+        return found
+
+    def _method_of_class(self, attribute: Node) -> Node | None:
+        """The definition that `self.name` means, in the class around it."""
+        home = next(attribute.ancestors("class_definition"), None)
+        if home is None or attribute["object"].text not in ("self", "cls"):
+            return None
+        members = (one.get("definition") or one for one in home["body"].children)
+        named = (one for one in members if one.type == "function_definition")
+        return next((one for one in named if one["name"].text == attribute["attribute"].text), None)
+
+    def _local(self, function: Node) -> Node | None:
+        """The function of this file that is called."""
+        if function.type == "attribute":
+            return self._method_of_class(function)
+        binding = self.scopes.only(function.text, function) if function.type == "identifier" else None
+        return binding.value if binding is not None and binding.kind == "function" else None
+
+    def _returned(self, function: Node, index: int | None, depth: int) -> Abstract:
+        """What a function returns, or one element of the tuple that it returns."""
+        if not all(map(_DECORATORS_THAT_KEEP.fullmatch, _decorators(function))):
+            return NOTHING
+        if any(True for _ in function["body"].walk("yield")):
+            return NOTHING
+        returns = [one for one in function["body"].walk("return_statement") if self.scopes.function(one) == function]
+        values = [one.children[0] for one in returns if one.children]
+        if index is not None:
+            tuples = [one.children for one in values if one.type in ("expression_list", "tuple")]
+            values = [items[index] for items in tuples if index < len(items)] if len(tuples) == len(values) else []
+        return join([self.of(one, depth - 1) for one in values])
+
+    def _unpacked(self, value: Node, index: int, depth: int) -> Abstract:
+        """One element of a tuple that a call returns, or of a tensor."""
+        if value.type != "call":
+            whole = self.of(value, depth - 1)
+            return msgspec.structs.replace(whole, dtype="") if whole.kind == "tensor" else NOTHING
+        name = self.scopes.qualified(value)
+        if name in _ELSEWHERE:
+            return self._read(value, _ELSEWHERE[name]) if index == 0 else NOTHING
+        if name == "numpy.meshgrid":
+            return self.of(value, depth - 1)
+        local = self._local(value["function"])
+        if local is not None:
+            return self._returned(local, index, depth)
+        whole = self.of(value, depth - 1)  # `values, indices = torch.topk(...)` differ in dtype
+        return msgspec.structs.replace(whole, dtype="") if whole.kind in ("tensor", "array", "traced") else NOTHING
+
+    def _read(self, call: Node, default: str) -> Abstract:
+        """What a reader of another package returns."""
+        asked = call.argument(None, "dtype")
+        if asked is not None:
+            return Abstract("array", self.dtype(asked), "host")
+        flags = call.argument(1, "flags") if default == "uint8" else None  # of cv2.imread
+        return Abstract("array", default if flags is None else "", "host")
+
+    def _passed(self, parameter: Node, depth: int) -> Abstract:
+        """What the file passes for a parameter, where all of its calls agree; where such a tensor is stays open."""
+        given = self._arguments_for(parameter)
+        known = [self.of(one, depth - 1) for one in given if one is not None]
+        joined = join(known) if len(known) == len(given) else NOTHING
+        return msgspec.structs.replace(joined, place="") if joined.kind in ("tensor", "array") else NOTHING
+
+    def _defaults(self, parameter: Node, binding: Binding) -> list[Node]:
+        """What the file passes for a parameter, and its default where a call leaves it out, or none is in the file."""
+        given = self._arguments_for(parameter)
+        passed = [one for one in given if one is not None and one.text != parameter.text]
+        leaves_out = not given or None in given
+        return [*passed, binding.value] if binding.value is not None and leaves_out else passed
+
+    def _arguments_for(self, parameter: Node) -> list[Node | None]:
+        """What each call in the file of the function around a parameter gives for it."""
+        function = next(parameter.ancestors("function_definition", "lambda"), None)
+        if function is None or function.type == "lambda":
+            return []
+        names = [_parameter_name(one) for one in function["parameters"].children]
+        if parameter.text not in names:
+            return []
+        position = names.index(parameter.text) - (names[0] in ("self", "cls"))
+        callers = self._callers(function) if position >= 0 else []
+        return [call.argument(position, parameter.text) for call in callers] if len(callers) <= _MOST_CALLS else []
+
+    def _callers(self, function: Node) -> list[Node]:
+        if function["name"].text != "__init__":
+            return self.scopes.callers(function)
+        home = next(function.ancestors("class_definition"), None)
+        return self.scopes.callers(home) if home is not None else []
 
     def _call(self, node: Node, depth: int) -> Abstract:
         name = self.scopes.qualified(node)
         if name.startswith("numpy."):
             return self._numpy(node, name.removeprefix("numpy."), depth)
+        if name in _HOST_LOADERS:
+            return Abstract("tensor", "", "host")
+        if name.startswith(_LIKE_TORCH):
+            return self._torch(node, name.rpartition(".")[2], depth)
         if name.startswith("torch."):
             return self._torch(node, name.removeprefix("torch."), depth)
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", *_TRACED_LINEAR)):
             return Abstract("traced", self._traced_dtype(node, name, depth), "device")
         function = node["function"]
+        if name in _ELSEWHERE:
+            return self._read(node, _ELSEWHERE[name])
+        if name in _KEEP_DTYPE and node.arguments:
+            return self.of(node.arguments[0], depth - 1)
+        if name == "PIL.Image.open":
+            return Abstract("image")
+        if name.startswith("scipy.signal.") and name.rpartition(".")[2] in ("get_window", "firwin"):
+            return Abstract("array", "float64", "host")
+        if name.startswith(("math.", "random.")) or name == "time.time":
+            dtype = "" if name.endswith(_WHOLE) else "float"
+            return msgspec.structs.replace(self._number(node.arguments, depth), dtype=dtype)
+        local = self._local(function)
+        if local is not None and (returned := self._returned(local, None, depth)).kind:
+            return returned
         if function.type == "attribute":
             return self._method(node, function["attribute"].text, self.of(function["object"], depth - 1))
-        if name in ("len", "int", "float", "bool", "min", "max"):
-            return Abstract("number")
+        if name in _OF_NUMBERS:
+            return msgspec.structs.replace(self._number(node.arguments, depth), dtype=_NUMBERS.get(name, ""))
+        if name == "len":
+            sized = bool(node.arguments) and self.of(node.arguments[0], depth - 1).sized
+            return Abstract("number", "int", "device" if sized else "")
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
@@ -239,6 +614,15 @@ class Values:
             return next(iter(dtypes)) if len(dtypes) == 1 else ""
         return ""
 
+    def _number(self, arguments: list[Node], depth: int) -> Abstract:
+        """A Python number made of others, or of tensors: it is read back if one of them is on the device."""
+        given = [self.of(argument, depth - 1) for argument in arguments]
+        read = any(
+            one.place != "host" if one.kind == "tensor" else one.kind == "number" and one.place == "device"
+            for one in given
+        )
+        return Abstract("number", "", "device" if read else "")
+
     def _instance(self, function: Node) -> Abstract:
         """What calling a class of this file makes; nothing is known of subclasses of classes from elsewhere."""
         binding = self.scopes.only(function.text, function) if function.type == "identifier" else None
@@ -247,71 +631,148 @@ class Values:
         return NOTHING if binding.value.get("superclasses") is not None else Abstract("object")
 
     def _numpy(self, node: Node, name: str, depth: int) -> Abstract:
-        explicit = self.dtype(node.argument(None, "dtype"))
-        if explicit or node.argument(None, "dtype") is not None:
-            return Abstract("array", explicit, "host")
-        if name in _NUMPY_FLOAT64 or (name.startswith("random.") and name.removeprefix("random.") in _NUMPY_RANDOM):
-            return Abstract("array", "float64", "host")
-        if name in ("array", "asarray", "stack", "concatenate") and node.arguments:
-            first = node.arguments[0]
-            elements = first.children if first.type in ("list", "tuple") else []
-            dtype = reduce(promote, (self.of(one, depth - 1) for one in elements), self.of(first, depth - 1)).dtype
-            return Abstract("array", "float64" if self._holds_floats(first) else dtype, "host")
-        if name in ("float64", "double"):
-            return Abstract("array", "float64", "host")
-        for argument in node.arguments:
-            inner = self.of(argument, depth - 1)
-            if inner.kind == "array":
-                return Abstract("array", inner.dtype, "host")
-        return Abstract("array", "", "host")
+        if name in ("random.default_rng", "random.RandomState"):
+            return Abstract("generator")
+        explicit = node.argument(None, "dtype")
+        position = _DTYPE_POSITIONS.get(name)
+        if explicit is None and position is not None:
+            explicit = node.argument(position)
+        if explicit is not None and explicit.type != "none":
+            return Abstract("array", self.dtype(explicit), "host")
+        if name in ("float64", "double", "float32", "float16", "complex128", "complex64"):
+            return Abstract("number", DTYPES.get(name, name))
+        if name in arrays.JOINING:
+            return Abstract("array", self._joined(node, depth) if node.arguments else "", "host")
+        given = [self.of(one, depth - 1) for one in node.arguments]
+        if name == "full":
+            return Abstract("array", _NUMPY_NUMBERS.get(given[1].dtype, "") if len(given) > 1 else "", "host")
+        if name == "arange":
+            kinds = {one.dtype for one in given}
+            return Abstract("array", "float64" if "float" in kinds else "int64" if kinds == {"int"} else "", "host")
+        if name == "where":
+            given = given[1:]
+        of_arrays = [one.dtype for one in given if one.kind == "array"]
+        if not of_arrays and given and all(one.kind == "number" for one in given):
+            dtype = arrays.of_function(name, [_NUMPY_NUMBERS.get(one.dtype, one.dtype) for one in given])
+            makes_array = name.startswith("random.") or name in arrays.FLOAT64_MAKERS
+            return Abstract("array" if makes_array else "number", dtype, "host")
+        return Abstract("array", arrays.of_function(name, of_arrays), "host")
+
+    def _joined(self, node: Node, depth: int) -> str:
+        """The dtype of an array that is made of a list, or of another array."""
+        first = node.arguments[0]
+        inner = self.of(first, depth - 1)
+        if inner.kind in ("array", "tensor"):
+            return inner.dtype
+        if inner.kind == "image":
+            return inner.dtype
+        if inner.kind == "number":
+            return _NUMPY_NUMBERS.get(inner.dtype, "")
+        if self._holds_floats(first):
+            return "float64"
+        elements = [self.of(one, depth - 1) for one in self._leaves(first)]
+        if not elements or any(one.kind not in ("array", "number") for one in elements):
+            return ""
+        of_arrays = [one.dtype for one in elements if one.kind == "array"]
+        numbers = [one.dtype for one in elements if one.kind == "number"]
+        if of_arrays:
+            return arrays.arithmetic("+", of_arrays, numbers)
+        kinds = {_NUMPY_NUMBERS.get(one, "") for one in numbers}
+        return "float64" if "float64" in kinds else "int64" if kinds == {"int64"} else ""
+
+    def _leaves(self, node: Node, depth: int = 3) -> list[Node]:
+        """The elements of a list, and of the lists in it; of long ones the first."""
+        found = self._elements(node)[:_MOST_ELEMENTS]
+        if not depth or not any(one.type in ("list", "tuple") for one in found):
+            return found
+        return [leaf for one in found for leaf in (self._leaves(one, depth - 1) or [one])]
 
     def _holds_floats(self, node: Node) -> bool:
         """Whether a list certainly holds Python floats, which NumPy turns into float64."""
         if node.type == "identifier":
             binding = self.scopes.binding(node.text, node)
             return binding is not None and _FLOAT_LIST.match(binding.annotation) is not None
-        return node.type in ("list", "tuple") and any(child.type == "float" for child in node.walk("float"))
+        return False
 
     def _torch(self, node: Node, name: str, depth: int) -> Abstract:
-        if name.startswith(("cuda.", "distributed.", "utils.", "nn.Module", "version.", "backends.")):
+        if name in _LEGACY:
+            return Abstract("tensor", _LEGACY[name], "host")
+        module, _, last = name.rpartition(".")
+        parameter = name in ("nn.Parameter", "nn.Buffer", "nn.parameter.Parameter")
+        if not parameter and (module not in _TENSOR_MODULES or last.startswith(_ASK) or last in _NO_TENSOR):
+            return NOTHING
             return NOTHING
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
         first = self.of(node.arguments[0], depth - 1) if node.arguments else NOTHING
+        if parameter:
+            return msgspec.structs.replace(first, place="") if first.kind == "tensor" else Abstract("tensor")
         if name in _TORCH_CREATORS:
-            if not dtype and dtype_argument is None and first.kind in ("array", "tensor"):
-                dtype = first.dtype
+            if not dtype and dtype_argument is None and _takes_dtype(name, first):
+                dtype = _WIDENED.get(first.dtype, "") if name in _TO_COMPLEX else first.dtype
             default = first.place if name.endswith("_like") else "host"
             return Abstract("tensor", dtype, self.place(device_argument) if device_argument is not None else default)
-        if name in ("load", "device", "dtype", "Generator", "is_tensor", "compile", "jit.script", "no_grad", "finfo"):
-            return NOTHING
         inputs = [self.of(argument, depth - 1) for argument in node.arguments]
         tensors = [one for one in inputs if one.kind == "tensor"]
         merged = tensors[0] if tensors else Abstract("tensor")
         for one in tensors[1:]:
             merged = promote(merged, one)
-        return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place)
+        sized = name in _SELECTIONS or (name == "where" and len(node.arguments) == 1)
+        sized = sized and merged.place != "host"
+        return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place, "data" if sized else "")
 
     def _method(self, node: Node, method: str, owner: Abstract) -> Abstract:
         if method in _HOST_METHODS:
-            return Abstract("number" if method == "item" else "array", owner.dtype, "host")
-        if owner.kind in ("number", "text", "list", "object"):
+            read = owner.kind == "tensor" and owner.place != "host" and method != "numpy"
+            place = "device" if read else "host"
+            if method == "item":
+                return Abstract("number", "float" if owner.dtype.startswith(("float", "bfloat")) else "", place)
+            return Abstract("list", "", place) if method == "tolist" else Abstract("array", owner.dtype, place)
+        if owner.kind == "image" and method in _IMAGE_METHODS:
+            mode = node.argument(0, "mode") if method == "convert" else None
+            return Abstract("image", "uint8" if mode is not None and mode.constant in _EIGHT_BITS else owner.dtype)
+        if owner.kind == "generator":
+            return self._numpy(node, f"random.{method}", 1)
+        if owner.kind in ("number", "text", "list", "object", "image"):
             return NOTHING
         if method == "astype":
             return Abstract(owner.kind or "array", self.dtype(node.argument(0, "dtype")), owner.place)
         if method in _CONVERSIONS and not node.arguments:
-            return Abstract(owner.kind or "tensor", _CONVERSIONS[method], owner.place)
+            return Abstract(owner.kind or "tensor", _CONVERSIONS[method], owner.place, owner.sized)
         if method == "cpu":
             return Abstract("tensor", owner.dtype, "host")
         if method in ("cuda", "xpu", "npu"):
             return Abstract("tensor", owner.dtype, "device")
         if method == "to":
             return self._moved(node, owner)
+        if method in ("eval", "train"):
+            return Abstract("object")
+        if method == "type" and node.arguments:
+            return Abstract(owner.kind or "tensor", self.dtype(node.arguments[0]), owner.place)
+        if (given := node.argument(None, "dtype")) is not None and (owner.kind or method.startswith("new_")):
+            return Abstract(owner.kind or "tensor", self.dtype(given), owner.place)
         if method in ("size", "dim", "numel", "backward", "data_ptr", "stride"):
-            return Abstract("number")
+            return Abstract("number", "", "device" if owner.sized else "")
+        if method.startswith(_ASK) or method in ("storage", "untyped_storage"):
+            return NOTHING
+        if not owner.kind and self._is_tensor_call(node, method):
+            return Abstract("tensor", _result(method, ""))
         if owner.kind not in ("tensor", "array", "traced"):
             return NOTHING
-        return Abstract(owner.kind, _result(method, owner.dtype), owner.place)
+        if owner.kind == "array":
+            return Abstract("array", _of_array_method(method, owner.dtype), "host")
+        selects = method in _SELECTIONS and owner.kind == "tensor" and owner.place != "host"
+        sized = "data" if selects else owner.sized if method in _KEEP_SIZE else ""
+        return Abstract(owner.kind, _result(method, owner.dtype), owner.place, sized)
+
+    def _is_tensor_call(self, call: Node, method: str) -> bool:
+        """Whether a method of something unknown is one of tensors, by its name or by an argument `dim` or `keepdim`."""
+        named = call.argument(None, "dim") is not None or call.argument(None, "keepdim") is not None
+        return (named or method in _OF_TENSORS) and self._has_torch
+
+    @cached_property
+    def _has_torch(self) -> bool:
+        return any(module.partition(".")[0] == "torch" for module in self.scopes.imports.values())
 
     def _moved(self, node: Node, owner: Abstract) -> Abstract:
         """`x.to(...)`: a dtype, a device, another tensor, or both."""
@@ -327,15 +788,142 @@ class Values:
                 place = self.place(argument)
             else:
                 dtype = ""
-        return Abstract(owner.kind or "tensor", dtype, place)
+        return Abstract(owner.kind or "tensor", dtype, place, owner.sized)
+
+
+def _iterated(name: Node, iterable: Node) -> Node | None:
+    """What a loop's variable runs over: `xs` for the x of `for i, x in enumerate(xs)`, and of `zip(xs, ys)`."""
+    function = iterable["function"].text if iterable.type == "call" else ""
+    if function not in ("enumerate", "zip", "tqdm", "reversed"):
+        return iterable
+    given = iterable.get("arguments")
+    loop = iterable.parent
+    arguments = [one for one in given.children if one.type != "keyword_argument"] if given is not None else []
+    targets = loop["left"].children if loop is not None and loop.get("left") is not None else []
+    place = next((at for at, target in enumerate(targets) if target.text == name.text), 0)
+    if function == "enumerate":
+        place -= 1
+    elif function in ("tqdm", "reversed"):
+        place = 0
+    return arguments[place] if 0 <= place < len(arguments) else None
+
+
+def _is_number_here(use: Node) -> bool:
+    """Whether a name stands in the branch of a test that it is a number: `isinstance(x, int)`."""
+    for branch in use.ancestors("if_statement", "conditional_expression", "function_definition"):
+        if branch.type == "function_definition":
+            return False
+        test = branch.get("condition")
+        body = branch.get("consequence")
+        if branch.type == "conditional_expression" and len(branch.children) == 3:
+            body, test = branch.children[:2]
+        if test is None or body is None or not body.start <= use.start < body.end:
+            continue
+        for call in test.walk("call"):
+            asked = call.arguments if call["function"].text == "isinstance" else []
+            if len(asked) == 2 and asked[0].text == use.text and _NUMBER_ANNOTATION.search(asked[1].text):
+                return True
+    return False
+
+
+def _is_conditional(value: Node, use: Node) -> bool:
+    """Whether a value is given in a branch or loop that a use does not stand in."""
+    block = next((one for one in value.ancestors("block", "function_definition")), None)
+    while block is not None and block.type == "block":
+        owner = block.parent
+        if owner is None or owner.type in ("function_definition", "with_statement"):
+            return False
+        if not block.start <= use.start < block.end:
+            return True
+        block = next((one for one in block.ancestors("block", "function_definition")), None)
+    return False
+
+
+def _compares_values(comparison: Node) -> bool:
+    """Whether values are compared, and not identities (`is`) or membership (`in`)."""
+    operators = comparison.raw.children_by_field_name("operators")
+    return not any(one.type in ("is", "is not", "in", "not in") for one in operators)
+
+
+def _is_tensor_method(use: Node) -> bool:
+    """Whether a name is used as `x` in `x.unsqueeze(...)`."""
+    attribute = use.parent
+    if attribute is None or attribute.type != "attribute" or attribute["object"] != use:
+        return False
+    call = attribute.parent
+    is_called = call is not None and call.type == "call" and call["function"] == attribute
+    return is_called and attribute["attribute"].text in _OF_TENSORS
 
 
 def _result(operation: str, dtype: str) -> str:
     """The dtype of an operation's result, for an input of a dtype."""
     if operation in _TESTS:
         return "bool"
+    if operation in _TO_COMPLEX:
+        return _WIDENED.get(dtype, "")
+    if operation in _TO_REAL:
+        return _NARROWED.get(dtype, dtype)
     counts = operation in _COUNTS and dtype == "bool"
     return "int64" if counts or operation in _INDICES else dtype
+
+
+def _of_array_method(method: str, dtype: str) -> str:
+    """The dtype of what a method of an array returns."""
+    known = arrays.of_function(method, [dtype])
+    return known or ("" if arrays.is_integer(dtype) else dtype)
+
+
+def _of_literal(number: Node) -> str:
+    if number.text.endswith(("j", "J")):
+        return "complex"
+    return "float" if number.type == "float" else "int"
+
+
+def _takes_dtype(creator: str, first: Abstract) -> bool:
+    """Whether a creator takes the dtype of what it is given: an array, a tensor, or a number of NumPy's."""
+    if first.kind in ("array", "tensor"):
+        return True
+    return creator in ("tensor", "as_tensor", "asarray") and first.kind == "number" and first.dtype == "float64"
+
+
+def _is_taken_over(dtype: Node) -> bool:
+    """Whether a dtype is that of another value, and said there: `x.dtype`."""
+    return dtype.type == "attribute" and dtype["attribute"].text == "dtype"
+
+
+def _parameter_name(parameter: Node) -> str:
+    """The name of a parameter in a signature, with or without annotation and default."""
+    named = parameter if parameter.type == "identifier" else parameter.get("name")
+    return named.text if named is not None else next((one.text for one in parameter.children), "")
+
+
+def _decorators(definition: Node) -> list[str]:
+    """The decorators of a function, as they are written."""
+    parent = definition.parent
+    if parent is None or parent.type != "decorated_definition":
+        return []
+    return [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
+
+
+def _is_placeholder(binding: Binding) -> bool:
+    """Whether a binding only says that there is nothing yet: `x = None`."""
+    return binding.kind == "assign" and (binding.value is None or binding.value.type == "none")
+
+
+def join(values: Sequence[Abstract]) -> Abstract:
+    """What is known of a value that is one of several."""
+    if not values:
+        return NOTHING
+    first = values[0]
+    if all(one == first for one in values):
+        return first
+    if any(one.kind != first.kind for one in values):
+        return NOTHING
+    return Abstract(
+        first.kind,
+        first.dtype if all(one.dtype == first.dtype for one in values) else "",
+        first.place if all(one.place == first.place for one in values) else "",
+    )
 
 
 def _names_dtype(node: Node) -> bool:
@@ -343,17 +931,49 @@ def _names_dtype(node: Node) -> bool:
 
 
 def _annotated(annotation: str) -> Abstract:
-    if annotation.startswith(("list", "List", "tuple", "Tuple", "dict", "Dict", "Sequence", "Iterable")):
+    if _CONTAINER_ANNOTATION.search(annotation):
         return Abstract("list")
     if _TRACED_ANNOTATION.search(annotation):
         return Abstract("traced", "", "device")
     if _ARRAY_ANNOTATION.search(annotation):
         return Abstract("array", "", "host")
     if _TENSOR_ANNOTATION.search(annotation):
-        return Abstract("tensor")
+        return NOTHING if _NUMBER_ANNOTATION.search(annotation) else Abstract("tensor")
     if annotation in ("int", "float", "bool"):
         return Abstract("number")
     return Abstract("text") if annotation == "str" else NOTHING
+
+
+def arithmetic(operator: str, left: Abstract, right: Abstract) -> Abstract:
+    """The result of an arithmetic operator."""
+    both = promote(left, right)
+    numbers = [side.dtype for side in (left, right) if side.kind == "number"]
+    if both.kind == "array":
+        of_arrays = [side.dtype for side in (left, right) if side.kind == "array"]
+        dtype = arrays.arithmetic(operator, of_arrays, numbers)
+        known = dtype not in _NARROW or (left.kind and right.kind)
+        return msgspec.structs.replace(both, dtype=dtype if known else "")
+    if both.kind == "number":
+        return Abstract("number", _of_numbers(operator, numbers) if len(numbers) == 2 else "", both.place)
+    if both.kind == "tensor":
+        if "complex" in numbers:
+            return msgspec.structs.replace(both, dtype=_WIDENED.get(both.dtype, ""))
+        known = left.kind and right.kind
+        if arrays.is_integer(both.dtype) and (operator == "/" or not known or not set(numbers) <= {"int"}):
+            return msgspec.structs.replace(both, dtype="")  # may be the default dtype
+    return both
+
+
+def _of_numbers(operator: str, numbers: Iterable[str]) -> str:
+    """The type of arithmetic between numbers; a float64 of NumPy's stays one."""
+    kinds = set(numbers)
+    if "" in kinds:
+        return ""
+    if "float64" in kinds and "complex" not in kinds:
+        return "float64"
+    if kinds <= {"int"}:
+        return "float" if operator == "/" else "int"
+    return "float" if kinds <= {"int", "float"} else ""
 
 
 def promote(left: Abstract, right: Abstract) -> Abstract:
@@ -372,4 +992,7 @@ def promote(left: Abstract, right: Abstract) -> Abstract:
             dtype = ""
         places = {side.place for side in sides} - {""}
         return Abstract(kind, dtype, next(iter(places)) if len(places) == 1 else "")
-    return Abstract("number") if left.kind == right.kind == "number" else NOTHING
+    if left.kind == right.kind == "number":
+        return Abstract("number", "", "device" if "device" in (left.place, right.place) else "")
+    read = next((side for side in (left, right) if side.kind == "number" and side.place == "device"), NOTHING)
+    return read if NOTHING in (left, right) else NOTHING

@@ -1,0 +1,74 @@
+"""Half precision is taken to mean float16.
+
+Where the matrix unit takes bfloat16 and not float16, as on TPU, mixed precision in float16 saves nothing: operands are converted,
+and the narrow range of the type remains, with its loss scaling.
+
+## Exceptions
+Only choices for a whole model or run are looked at: mixed precision of a trainer, autocast, and the type that weights are
+loaded in. Tests, code behind a test of the device, and types that the user chooses are silent.
+
+## References
+https://docs.pytorch.org/xla/master/perf/amp.html
+"""
+
+from __future__ import annotations
+
+import re
+
+from portlint.rule import Hit, Hits, Node, Rule, has, on_platform
+
+rule = Rule(
+    assumes={"dtype.matmul": has("float16")},
+    otherwise="degrades",
+    message="'{text}' computes in float16; {target} has {fact}.",
+    remedy={
+        "tpu": "Use bfloat16: `bf16=True`, `mixed_precision='bf16'`, `torch.autocast('xla', dtype=torch.bfloat16)`, and no gradient scaler.",
+        "*": "Use bfloat16, and no gradient scaler.",
+    },
+)
+
+OPTIONS = re.compile(r"(Config|Arguments|Args|Trainer|Accelerator|Fabric)$")
+"""how the classes end that take the precision of a run"""
+STATED = on_platform("tpu")
+"""the operands of the matrix unit are a choice on no other platform"""
+FLOAT16 = {"fp16": True, "mixed_precision": "fp16", "precision": "16-mixed"}
+
+
+@rule.python(
+    "((keyword_argument name: (identifier) @_key value: (_) @value) @option"
+    ' (#any-of? @_key "fp16" "mixed_precision" "precision"))'
+)
+def of_a_run(option: Node, value: Node) -> Hits:
+    call = next(option.ancestors("call"), None)
+    if call is None or not OPTIONS.search(call["function"].text) or _is_in_a_test(call):
+        return
+    for choice in value.choices:
+        if choice.constant == FLOAT16[option["name"].text]:
+            yield Hit(option, guards=(*option.guards, *choice.guards, STATED))
+
+
+@rule.calls("torch.autocast", "torch.amp.autocast")
+def autocast(call: Node) -> Hits:
+    device, dtype = call.argument(0, "device_type"), call.argument(1, "dtype")
+    if dtype is not None and (device is None or device.constant not in ("cuda", "cpu")):
+        yield from _asked(call, dtype)
+
+
+@rule.python('((call function: (attribute attribute: (identifier) @_name)) @call (#eq? @_name "from_pretrained"))')
+def loaded(call: Node) -> Hits:
+    dtype = call.argument(None, "torch_dtype") or call.argument(None, "dtype")
+    if dtype is not None:
+        yield from _asked(call, dtype)
+
+
+def _asked(call: Node, dtype: Node) -> Hits:
+    """The places where a dtype is float16, each under its own conditions."""
+    if _is_in_a_test(call):
+        return
+    for named, place in dtype.dtypes:
+        if named == "float16":
+            yield Hit(dtype, guards=(*call.guards, *place.guards, STATED))
+
+
+def _is_in_a_test(call: Node) -> bool:
+    return any(one["name"].text.startswith("test") for one in call.ancestors("function_definition"))
