@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import UNKNOWN, Guard, is_live, names
 from portlint.finding import Finding, Verdict
-from portlint.rule import AnyOf, Assumed, AtLeast, AtMost, Has, Hit, Rule, unfold
+from portlint.rule import AnyOf, Assumed, AtLeast, AtMost, Divides, Has, Hit, Rule, unfold
 from portlint.source.text import Lines
 from portlint.tables import cuda_name, torch_operators
 from portlint.target import Fact, Level, Target, vocabulary
@@ -210,6 +210,8 @@ def holds(name: str, assumed: Assumed, fact: Fact) -> bool:
         return assumed.item in fact.value
     if isinstance(assumed, AnyOf):
         return any(item in fact.value for item in assumed.items)
+    if isinstance(assumed, Divides):
+        return bool(assumed.size % fact.value == 0)
     if isinstance(fact.value, list | tuple):
         return list(fact.value) == list(assumed) if isinstance(assumed, list | tuple) else assumed in fact.value
     return bool(fact.value == assumed)
@@ -259,6 +261,8 @@ def _shown(assumed: Assumed) -> object:
         value = assumed.item
     elif isinstance(assumed, AnyOf):
         value = ", ".join(assumed.items)
+    elif isinstance(assumed, Divides):
+        value = assumed.size
     return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else value
 
 

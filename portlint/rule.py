@@ -43,6 +43,7 @@ __all__ = [
     "at_least",
     "at_most",
     "cuda_name",
+    "divides",
     "has",
     "in_generation",
     "is_cuda_name",
@@ -101,6 +102,17 @@ def any_of(items: Iterable[str]) -> AnyOf:
     return AnyOf(tuple(items))
 
 
+class Divides(msgspec.Struct, frozen=True):
+    """The code has a size, and assumes that the number that the target wants divides it."""
+
+    size: int
+
+
+def divides(size: int) -> Divides:
+    """Assume that the target's number divides `size`."""
+    return Divides(size)
+
+
 DEVICE_PASS = Guard(
     Op("or", (Op("defined", (Name("__CUDA_ARCH__"),)), Op("defined", (Name("__HIP_DEVICE_COMPILE__"),)))),
     True,
@@ -156,7 +168,7 @@ def none_runs(places: Sequence[Node]) -> Guard:
     return Guard(one.condition, False, one.text, one.line)
 
 
-Assumed: TypeAlias = "int | float | str | AtMost | AtLeast | Has | AnyOf"
+Assumed: TypeAlias = "int | float | str | AtMost | AtLeast | Has | AnyOf | Divides"
 """A plain value is assumed to equal the fact; for a level fact write the level, mostly "native"."""
 
 
@@ -280,11 +292,13 @@ class Rule:
 
 
 def unfold(assumed: Assumed) -> Any:
-    """An assumption as JSON shows it: the plain value, or {"at_most": n}, and so for at_least, has and any_of."""
+    """An assumption as JSON shows it: the plain value, or an object with at_most, at_least, has, any_of or divides."""
     if isinstance(assumed, AtLeast):
         return {"at_least": assumed.given}
     if isinstance(assumed, AtMost):
         return {"at_most": assumed.needed}
     if isinstance(assumed, AnyOf):
         return {"any_of": list(assumed.items)}
+    if isinstance(assumed, Divides):
+        return {"divides": assumed.size}
     return {"has": assumed.item} if isinstance(assumed, Has) else assumed

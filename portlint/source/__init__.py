@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from portlint.condition import Expression, Guard, Value
     from portlint.source.cxx.assembly import Assembly
+    from portlint.source.python.nki import Tile
+    from portlint.source.python.pallas import Launch, Side
     from portlint.source.recipe import Entry
     from portlint.source.text import Lines
 
@@ -151,6 +153,41 @@ class Analysis:
     def ladder(self, node: Node) -> list[tuple[Node, tuple[Guard, ...]]]:
         """What a value comes to by the compute capability, each with the guards that it and its place need."""
         return [(node, self.guards(node))]
+
+    def launches(self, node: Node) -> list[Launch]:
+        """The Pallas launches that get a value."""
+        del node
+        return []
+
+    def revisits(self, call: Node) -> list[Node]:
+        """Where the kernel of a Pallas launch adds to a block that a later step of the grid gets again."""
+        del call
+        return []
+
+    def sides(self, spec: Node) -> list[Side]:
+        """The dimensions of the blocks of a Pallas spec."""
+        del spec
+        return []
+
+    def tile(self, node: Node) -> Tile | None:
+        """The tile that an expression is in an NKI kernel."""
+        del node
+        return None
+
+    def index_rows(self, grid: Node) -> Node | None:
+        """The extent along the partitions of an index grid of NKI."""
+        del grid
+        return None
+
+    def extent_of(self, part: Node) -> int | None:
+        """How many elements an index of NKI selects."""
+        del part
+        return None
+
+    def products_into(self, tile: Node) -> list[Node]:
+        """The matrix products that are accumulated in a tile of NKI."""
+        del tile
+        return []
 
     def variants(self, node: Node) -> list[str]:
         """The texts that a string may be."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from portlint.condition import Value
     from portlint.source import Source
+    from portlint.source.python.nki import Tile
+    from portlint.source.python.pallas import Launch, Side
 
 
 class MissingField(KeyError):
@@ -283,6 +285,41 @@ class Node:
     def block_written(self) -> Node:
         """Of a block size: where it is written, at the variable's definition or in place."""
         return self.source.analysis.block_written(self)
+
+    @property
+    def launches(self) -> list[Launch]:
+        """The Pallas launches that get a value, be it through names, lists and grid specs."""
+        return self.source.analysis.launches(self)
+
+    @property
+    def revisits(self) -> list[Node]:
+        """Of a Pallas launch: where its kernel adds to an output block that a later step of the grid gets again."""
+        return self.source.analysis.revisits(self)
+
+    @property
+    def sides(self) -> list[Side]:
+        """Of a Pallas block spec: the dimensions of its blocks, where the file says what they are for."""
+        return self.source.analysis.sides(self)
+
+    @property
+    def tile(self) -> Tile | None:
+        """Of an expression in an NKI kernel: the tile that it is."""
+        return self.source.analysis.tile(self)
+
+    @property
+    def index_rows(self) -> Node | None:
+        """Of `mgrid` or `arange` in an NKI kernel: the extent of the index along the partitions."""
+        return self.source.analysis.index_rows(self)
+
+    @property
+    def selected(self) -> int | None:
+        """Of an index in an NKI kernel: how many elements it selects."""
+        return self.source.analysis.extent_of(self)
+
+    @property
+    def products(self) -> list[Node]:
+        """Of the call that makes a tile in an NKI kernel: the matrix products that are accumulated in it."""
+        return self.source.analysis.products_into(self)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 

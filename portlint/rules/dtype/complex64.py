@@ -24,6 +24,7 @@ rule = Rule(
 )
 
 TRANSFORMS = "fft fft2 fftn ifft ifft2 ifftn rfft rfft2 rfftn hfft hfftn ihfft"
+JAX = "jax.numpy.fft"
 CREATORS = ("view_as_complex", "polar", "complex", "stft")
 
 
@@ -53,6 +54,11 @@ def complex_result(call: Node) -> Hits:
         return
     if call.arguments[0].role("on-device"):
         yield Hit(call)
+
+
+@rule.calls(*(f"{JAX}.{name}" for name in TRANSFORMS.split()), "jax.lax.complex")
+def traced_result(call: Node) -> Hits:
+    yield Hit(call, language="jax")
 
 
 def _asked(call: Node, dtype: Node) -> Hits:

@@ -108,11 +108,18 @@ def default(call: Node) -> Hits:
         yield from _asked(call, argument)
 
 
-@rule.calls("jax.config.update")
+@rule.calls("jax.config.update", "jax.config.config.update")
 def x64(call: Node) -> Hits:
     flag = call.argument(0, "name")
     value = call.argument(1, "val")
     if flag is not None and flag.constant == "jax_enable_x64" and value is not None and value.constant is True:
+        yield Hit(call, language="jax")
+
+
+@rule.calls("jax.experimental.enable_x64", "jax.enable_x64")
+def x64_within(call: Node) -> Hits:
+    value = call.argument(0, "new_val")
+    if value is None or value.constant is True:
         yield Hit(call, language="jax")
 
 

@@ -31,6 +31,7 @@ rule = Rule(
         "cdna3": "Choose the format from the device: `torch.float8_e4m3fnuz`/`float8_e5m2fnuz` on gfx94x, with scales computed from `torch.finfo` of that type; convert stored OCP weights, whose bits mean half the value as FNUZ. In C++ take `__hip_fp8_e4m3_fnuz` where `HIP_FP8_TYPE_FNUZ` is set and `HIP_FP8_TYPE_OCP` is not.",
         "amd": "Choose the format from the device's `gcnArchName`; without FP8 matrix units use bfloat16 or int8. In C++ take `__hip_fp8_e4m3` where `HIP_FP8_TYPE_OCP` is set.",
         "nvidia": "Choose the format from the device: OCP `torch.float8_e4m3fn`/`float8_e5m2` from compute capability 8.9 on, bfloat16 or int8 before; FNUZ is for AMD's gfx94x only.",
+        "neuron": "Take `float8_e4m3` or `float8_e5m2` before Trainium3, with scales for a largest value of 240 and not 448.",
         "*": "Choose the format from the device; without FP8 use bfloat16 or int8.",
     },
 )
@@ -43,6 +44,11 @@ FACTS = {
         "float8_e4m3fnuz": "fp8_e4m3fnuz",
         "float8_e5m2fnuz": "fp8_e5m2fnuz",
     }.items()
+}
+IN_JAX = {
+    "float8_e4m3fn": "fp8_e4m3fn",
+    "float8_e4m3fnuz": "fp8_e4m3fnuz",
+    "float8_e5m2fnuz": "fp8_e5m2fnuz",
 }
 LOADED_AS = ("torch_dtype", "storage_dtype", "load_dtype")
 """names of the format that weights are stored in, whatever they are computed in"""
@@ -109,6 +115,17 @@ def chosen(name: Node) -> Hits:
     uses = kept.uses if kept is not None else []
     if _computes(name) or any(map(_computes, uses)) or (kept is not None and not uses) or _is_chosen_for_amd(name):
         yield Hit(name, assumes={FACTS[name.name]: "native"})
+
+
+@rule.references(*(f"jax.numpy.{name}" for name in IN_JAX))
+def chosen_in_jax(name: Node) -> Hits:
+    """XLA emulates the formats that a GPU or TPU lacks; Neuron's compiler refuses them."""
+    kept = _kept_in(name)
+    if name.source.imports("jax.experimental.pallas"):
+        return  # Neuron does not run Pallas kernels
+    if _computes(name) or any(map(_computes, kept.uses if kept is not None else [])):
+        fact = f"dtype.{IN_JAX[name.name.rpartition('.')[2]]}"
+        yield Hit(name, assumes={fact: "native"}, guards=(*name.guards, on_platform("neuron")), language="jax")
 
 
 def _is_chosen_for_amd(dtype: Node) -> bool:

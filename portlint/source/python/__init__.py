@@ -12,6 +12,8 @@ from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
 from portlint.source.python.guards import Guards
 from portlint.source.python.kernels import Kernels
+from portlint.source.python.nki import Nki, Tile
+from portlint.source.python.pallas import Launch, Pallas, Side
 from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
 
@@ -34,11 +36,19 @@ class PythonAnalysis(Analysis):
 
     @cached_property
     def _roles(self) -> Roles:
-        return Roles(self.scopes, self._kernels)
+        return Roles(self.scopes, self._kernels, self._pallas)
 
     @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(self.scopes)
+
+    @cached_property
+    def _pallas(self) -> Pallas:
+        return Pallas(self.scopes)
+
+    @cached_property
+    def _nki(self) -> Nki:
+        return Nki(self.scopes)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -129,6 +139,34 @@ class PythonAnalysis(Analysis):
         """The bytes that a shared array takes, where its type and all dimensions are known."""
         made = self._kernels.shared_array(array)
         return self._kernels.bytes_of(made) if made is not None else None
+
+    def launches(self, node: Node) -> list[Launch]:
+        """The Pallas launches that get a value."""
+        return self._pallas.launches(node)
+
+    def revisits(self, call: Node) -> list[Node]:
+        """Where the kernel of a Pallas launch adds to a block that a later step of the grid gets again."""
+        return self._pallas.revisits(call)
+
+    def sides(self, spec: Node) -> list[Side]:
+        """The dimensions of the blocks of a Pallas spec."""
+        return self._pallas.sides(spec)
+
+    def tile(self, node: Node) -> Tile | None:
+        """The tile that an expression is in an NKI kernel."""
+        return self._nki.tile(node)
+
+    def index_rows(self, grid: Node) -> Node | None:
+        """The extent along the partitions of an index grid of NKI."""
+        return self._nki.index_rows(grid)
+
+    def extent_of(self, part: Node) -> int | None:
+        """How many elements an index of NKI selects."""
+        return self._nki.extent(part)
+
+    def products_into(self, tile: Node) -> list[Node]:
+        """The matrix products that are accumulated in a tile of NKI."""
+        return self._nki.product_into(tile)
 
     def variants(self, string: Node) -> list[str]:
         """The texts that an f-string may be."""

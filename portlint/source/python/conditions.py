@@ -38,6 +38,8 @@ _SM_NUMBER = Op(
 )
 _DEVICE_COUNT = Op("if", (_AVAILABLE, UNANSWERABLE, Literal(0)))
 
+_JAX_DEVICES = ("jax.devices", "jax.local_devices")
+_JAX_BACKENDS = ("jax.extend.backend.get_backend", "jax.lib.xla_bridge.get_backend")
 _ATTRIBUTES: dict[str, Expression] = {
     "is_cuda": Name("device.is_cuda"),
     "is_mps": Op("==", (Name("device.type"), Literal("mps"))),
@@ -281,6 +283,8 @@ def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
     if name:
         return Name(name)
     attribute = node["attribute"].text
+    if attribute == "platform" and _is_jax_device(scopes, node["object"]):
+        return Name("jax.default_backend")
     if attribute in _ATTRIBUTES:
         return _ATTRIBUTES[attribute]
     if attribute in ("type", "name") and _is_device(node["object"]):
@@ -294,6 +298,13 @@ def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
     if _GPU_FLAG.match(attribute):
         return _ONLY_WITH_CUDA
     return Name(node.text) if _is_dotted(node) else UNANSWERABLE
+
+
+def _is_jax_device(scopes: Scopes, owner: Node) -> bool:
+    """Whether an expression is a device of the default back end of JAX, `jax.devices()[0]`, or that back end."""
+    listed = owner["value"] if owner.type == "subscript" else owner
+    names = _JAX_DEVICES if owner.type == "subscript" else _JAX_BACKENDS
+    return listed.type == "call" and scopes.qualified(listed) in names and not listed.arguments
 
 
 def _is_triton_target(scopes: Scopes, owner: Node) -> bool:
@@ -318,11 +329,35 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
         followed = _bound(scopes, binding, depth)
         if followed is not None:
             return followed
+    if (changed := _changed_under_test(scopes, node, depth)) is not None:
+        return changed
     if _is_device(node):
         return Name("device.type")
     if _GPU_FLAG.match(node.text):
         return _ONLY_WITH_CUDA
     return _by_convention(node) or Name(name or node.text)
+
+
+def _changed_under_test(scopes: Scopes, node: Node, depth: int) -> Expression | None:
+    """What a flag stands for that is set once and changed once, in an `if` that ends before the flag is asked for."""
+    bindings = scopes.bindings(node.text, node)
+    first, last = (bindings[0].value, bindings[1].value) if len(bindings) == 2 else (None, None)
+    if first is None or last is None or not depth or any(one.kind != "assign" for one in bindings):
+        return None
+    around = next(last.ancestors("if_statement"), None)
+    if around is None or around.end > node.start or around["consequence"].end < last.end or around.start < first.start:
+        return None
+    test, before = condition(scopes, around["condition"], depth - 1), condition(scopes, first, depth - 1)
+    if constant(scopes, last) is False:  # a flag that was false before is so now; what the test asks of it is true
+        return Op("and", (before, Op("not", (_with_true(test, node.text),))))
+    return Op("if", (test, condition(scopes, last, depth - 1), before))
+
+
+def _with_true(test: Expression, name: str) -> Expression:
+    """A test in which one name is true."""
+    if isinstance(test, Op):
+        return Op(test.operator, tuple(_with_true(one, name) for one in test.operands))
+    return Literal(True) if test == Name(name) else test
 
 
 def _passed_to_kernel(scopes: Scopes, parameter: Node) -> Node | None:

@@ -22,7 +22,9 @@ HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
-that is only compared with 0).
+that is only compared with 0). In Pallas kernels (`source/python/pallas.py`): "pallas-kernel", "pallas-kernel-for-tpu",
+"pallas-kernel-for-gpu" (runs in one, and in one whose launch takes something of that back end), "past-the-end" (the
+last slice of a loop ends after the last element).
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, is_every_hip
 from portlint.source.python import users
 from portlint.source.python.choices import comprehended
+from portlint.source.python.pallas import GPU_MODULES
 from portlint.source.python.queries import calls_of, every_call
 from portlint.source.python.values import Values
 
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 
     from portlint.condition import Value
     from portlint.source.python.kernels import Kernels
+    from portlint.source.python.pallas import Pallas
     from portlint.source.python.scopes import Scopes
 
 _TRACERS = frozenset(
@@ -101,7 +105,7 @@ _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64
 class Roles:
     """The roles in one file."""
 
-    def __init__(self, scopes: Scopes, kernels: Kernels) -> None:
+    def __init__(self, scopes: Scopes, kernels: Kernels, pallas: Pallas) -> None:
         self.scopes = scopes
         self.values = Values(scopes)
         self._steps: dict[int, bool] = {}
@@ -114,6 +118,10 @@ class Roles:
             "at-most-32-threads": kernels.has_at_most_32_threads,
             "first-32-threads": kernels.is_in_first_group,
             "names-first-group": kernels.only_names_first_group,
+            "past-the-end": pallas.runs_past_end,
+            "pallas-kernel": pallas.is_in_kernel,
+            "pallas-kernel-for-tpu": lambda node: pallas.is_in_kernel(node, "tpu"),
+            "pallas-kernel-for-gpu": lambda node: any(pallas.is_in_kernel(node, one) for one in GPU_MODULES),
         }
 
     def has(self, node: Node, role: str) -> bool:

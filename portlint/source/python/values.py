@@ -74,6 +74,15 @@ _TESTS = frozenset(
 """operations whose result is bool"""
 _COUNTS = frozenset("sum cumsum prod cumprod".split())
 """operations that make int64 of booleans"""
+_NARROW = frozenset(("float16", "bfloat16"))
+_TRACED_CREATORS = {
+    **dict.fromkeys(("zeros", "ones", "empty", "array", "asarray", "astype"), 1),
+    **dict.fromkeys(("full", "normal", "uniform", "truncated_normal"), 2),
+}
+"""functions of JAX that take a dtype, and its position"""
+_TRACED_LINEAR = ("jax.numpy.linalg.", "jax.scipy.linalg.", "jax.lax.linalg.")
+"""functions whose results have the dtype of their first argument"""
+_TRACED_PRODUCTS = frozenset("matmul dot vdot tensordot einsum inner outer kron transpose reshape".split())
 _LEGACY = {"DoubleTensor": "float64", "FloatTensor": "float32", "Tensor": "float32", "HalfTensor": "float16",
            "BFloat16Tensor": "bfloat16", "LongTensor": "int64", "IntTensor": "int32"}  # fmt: skip
 """constructors of a fixed dtype, and names of it for `type`; the default dtype is taken to be float32"""
@@ -261,7 +270,8 @@ class Values:
         if not whole and (item := join([self.of(one, depth - 1) for one in self._items(node)])).kind:
             return item
         if value.kind not in ("tensor", "array", "traced", "list"):
-            return NOTHING
+            is_length = node["value"].type == "attribute" and node["value"]["attribute"].text == "shape"
+            return Abstract("number") if is_length else NOTHING
         if value.kind == "list":  # of what was read back, as `mask.sum(1).tolist()[0]` or `rows.shape[0]`
             return Abstract("number", "", "device") if value.place == "device" else NOTHING
         index = node["subscript"]
@@ -564,8 +574,8 @@ class Values:
             return self._torch(node, name.rpartition(".")[2], depth)
         if name.startswith("torch."):
             return self._torch(node, name.removeprefix("torch."), depth)
-        if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.")):
-            return Abstract("traced", self.dtype(node.argument(None, "dtype")), "device")
+        if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", *_TRACED_LINEAR)):
+            return Abstract("traced", self._traced_dtype(node, name, depth), "device")
         function = node["function"]
         if name in _ELSEWHERE:
             return self._read(node, _ELSEWHERE[name])
@@ -591,6 +601,22 @@ class Values:
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
+
+    def _traced_dtype(self, node: Node, name: str, depth: int) -> str:
+        """The dtype of what a function of JAX returns: as it says, or as its arguments have it."""
+        function = name.rpartition(".")[2]
+        explicit = node.argument(_TRACED_CREATORS.get(function), "dtype")
+        if explicit is not None:
+            return self.dtype(explicit)
+        if name == f"jax.numpy.{function}" and _DTYPE.match(function):
+            return function
+        if name.startswith(_TRACED_LINEAR) and node.arguments:
+            return self.of(node.arguments[0], depth - 1).dtype
+        if function in _TRACED_PRODUCTS:
+            given = [self.of(one, depth - 1) for one in node.arguments]
+            dtypes = {one.dtype for one in given if one.kind not in ("text", "number", "list")}
+            return next(iter(dtypes)) if len(dtypes) == 1 else ""
+        return ""
 
     def _number(self, arguments: list[Node], depth: int) -> Abstract:
         """A Python number made of others, or of tensors: it is read back if one of them is on the device."""
@@ -928,7 +954,9 @@ def arithmetic(operator: str, left: Abstract, right: Abstract) -> Abstract:
     numbers = [side.dtype for side in (left, right) if side.kind == "number"]
     if both.kind == "array":
         of_arrays = [side.dtype for side in (left, right) if side.kind == "array"]
-        return msgspec.structs.replace(both, dtype=arrays.arithmetic(operator, of_arrays, numbers))
+        dtype = arrays.arithmetic(operator, of_arrays, numbers)
+        known = dtype not in _NARROW or (left.kind and right.kind)
+        return msgspec.structs.replace(both, dtype=dtype if known else "")
     if both.kind == "number":
         return Abstract("number", _of_numbers(operator, numbers) if len(numbers) == 2 else "", both.place)
     if both.kind == "tensor":
@@ -956,7 +984,7 @@ def promote(left: Abstract, right: Abstract) -> Abstract:
     """The result of arithmetic between two values.
 
     A tensor wins over an array, an array over a number; a Python number leaves the dtype alone; the wider dtype wins
-    where both are known.
+    where both are known. A narrow one is not known beside a value of which nothing is.
     """
     for kind in ("tensor", "traced", "array"):
         sides = [side for side in (left, right) if side.kind == kind]
@@ -964,6 +992,8 @@ def promote(left: Abstract, right: Abstract) -> Abstract:
             continue
         dtypes = {side.dtype for side in sides}
         dtype = "float64" if "float64" in dtypes else next(iter(dtypes)) if len(dtypes) == 1 else ""
+        if dtype in _NARROW and not (left.kind and right.kind):
+            dtype = ""
         places = {side.place for side in sides} - {""}
         return Abstract(kind, dtype, next(iter(places)) if len(places) == 1 else "")
     if left.kind == right.kind == "number":
