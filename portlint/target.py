@@ -103,7 +103,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"
     families: tuple[str, ...]
     """keys of a rule's remedies that apply, the nearest first; `*` is implied"""
     languages: frozenset[str]
-    """what code for this target may be written in: python, cuda, triton, jax, pallas, nki; container: if it runs there"""
+    """what its code may be written in: python, cuda, triton, jax, pallas, nki; container: whether it runs in one"""
     facts: dict[str, Fact]
     cites: dict[str, Cite]
     platforms: frozenset[str] = frozenset()

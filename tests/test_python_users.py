@@ -93,3 +93,13 @@ def test_options_of_the_command_line_are_passed_with_the_rest(tmp_path: Path) ->
         == []
     )
     assert found(tmp_path, {}, "other.py") == [14]
+
+
+def test_options_of_the_command_line_reach_a_class_that_a_table_names(tmp_path: Path) -> None:
+    script = (
+        "import argparse\nimport torch\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--device')\n\n\n"
+        "class Runner:\n    def __init__(self, device='cuda'):\n        self.device = device\n\n\n"
+        "RUNNERS = {'infer': Runner}\noptions = vars(parser.parse_args())\nRUNNERS['infer'](**options)\n"
+    )
+    assert found(tmp_path, {"bench.py": script, "other.py": script.replace("vars", "dict")}, "bench.py") == []
+    assert found(tmp_path, {}, "other.py") == [9]

@@ -30,6 +30,7 @@ rule = Rule(
 ANYWHERE = {"shape.value_branches": "native"}
 IN_EVERY_STEP = {"shape.value_branches": "native", "sync.host_read": "native"}
 TRACED = {"shape.traced_branches": "native"}
+LEAVES = ("return_statement", "break_statement")
 PASS_ON = frozenset(("not_operator", "boolean_operator", "parenthesized_expression"))
 
 
@@ -72,11 +73,23 @@ def _is_read(value: Node) -> bool:
     compared = value.children if value.type == "comparison_operator" else [value]
     if value.role("host-code") or _was_asked(value) or not any(one.role("read-back") for one in compared):
         return False
+    if not _works_with_tensors(value):
+        return False
     return not value.role("step-loop") or value.role("occasional") or any(map(_is_size, compared))
 
 
 def _is_on_device(value: Node) -> bool:
     return value.role("tensor") and value.role("on-device")
+
+
+def _works_with_tensors(value: Node) -> bool:
+    """Whether what a test decides about is work for the device: a number that is here already costs nothing more."""
+    statement = next(value.ancestors("if_statement", "while_statement", "conditional_expression", "assert_statement"))
+    return any(
+        part.type in LEAVES or (part.role("tensor") and part.role("on-device"))
+        for part in statement.walk("identifier", *LEAVES)
+        if part.start > value.end or statement.type == "conditional_expression"
+    )
 
 
 def _was_asked(value: Node) -> bool:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from portlint.condition import Value
+    from portlint.source import Source
     from portlint.source.python.kernels import Kernels
     from portlint.source.python.pallas import Pallas
     from portlint.source.python.scopes import Scopes
@@ -248,6 +249,9 @@ class Roles:
         bound = siblings[0].text in ("self", "cls")
         position = siblings.index(parameter) - bound
         callers = self._calls_of(function)
+        if not callers and function["name"].text == "__init__":  # of a class that a table names
+            callers = [call for call in calls_of(self.scopes.source, {"vars"}) if call["function"].text == "vars"]
+            return bool(callers) and _has_option(self.scopes.source, name)
         return bool(callers) and all(_passes(call, position, name) for call in callers)
 
     def _calls_of(self, function: Node) -> list[Node]:
@@ -509,9 +513,12 @@ def _passes(call: Node, position: int, name: str) -> bool:
     if call.argument(position, name) is not None:
         return True
     unpacks = any(one.type == "dictionary_splat" for one in call["arguments"].children)
-    return (
-        unpacks and re.search(rb"""["']--%s["']""" % name.replace("_", "[_-]").encode(), call.source.text) is not None
-    )
+    return unpacks and _has_option(call.source, name)
+
+
+def _has_option(source: Source, name: str) -> bool:
+    """Whether a file gives its command line an option by a name."""
+    return re.search(rb"""["']--%s["']""" % name.replace("_", "[_-]").encode(), source.text) is not None
 
 
 def _package(statement: Node) -> str:
