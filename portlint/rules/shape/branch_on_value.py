@@ -30,7 +30,7 @@ rule = Rule(
 ANYWHERE = {"shape.value_branches": "native"}
 IN_EVERY_STEP = {"shape.value_branches": "native", "sync.host_read": "native"}
 TRACED = {"shape.traced_branches": "native"}
-LEAVES = ("return_statement", "break_statement")
+LEAVES = ("return_statement", "break_statement", "continue_statement")
 PASS_ON = frozenset(("not_operator", "boolean_operator", "parenthesized_expression"))
 
 
