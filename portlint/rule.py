@@ -11,11 +11,13 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Literal, Name, Op, any_way, names, words_of
+from portlint.condition import Guard, Literal, Name, Op, Value, any_way, names, words_of
 from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
+from portlint.source.python.tiles import Stage
+from portlint.source.python.triton import Configuration
 from portlint.tables import cuda_name, is_cuda_name
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "PYTHON_KERNELS",
     "AnyOf",
     "AtMost",
+    "Configuration",
     "Edit",
     "Guard",
     "Has",
@@ -31,9 +34,12 @@ __all__ = [
     "Hits",
     "Node",
     "Rule",
+    "Stage",
+    "Value",
     "amdgcn",
     "any_of",
     "architectures",
+    "asked",
     "asked_by",
     "asks_for_platform",
     "at_most",
@@ -98,6 +104,11 @@ HOST_PASS = Guard(DEVICE_PASS.condition, False, "host code", 0)
 def on_platform(word: str) -> Guard:
     """A guard that holds only on the targets of a platform, for code that other platforms never read."""
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
+
+
+def asked(query: str) -> tuple[Guard, Guard]:
+    """The guards of what holds where a target answers a query with true, and of what holds where it does not."""
+    return Guard(Name(query), True, query, 0), Guard(Name(query), False, query, 0)
 
 
 def in_generation(major: int) -> Guard:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from portlint.condition import Value
     from portlint.source import Source
+    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.triton import Configuration, Tuned
 
 
 class MissingField(KeyError):
@@ -273,6 +275,41 @@ class Node:
     def block_written(self) -> Node:
         """Of a block size: where it is written, at the variable's definition or in place."""
         return self.source.analysis.block_written(self)
+
+    # ---- Triton -----------------------------------------------------------------------------------------------------
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """Of a `triton.Config` call, the configurations that it stands for; of a launch, the one that it asks for."""
+        return self.source.analysis.configurations(self)
+
+    @property
+    def tunings(self) -> list[Tuned]:
+        """Of a `triton.Config` call: the kernels that it is listed for; of `triton.autotune`, that which it tunes."""
+        return self.source.analysis.tunings(self)
+
+    @property
+    def compilations(self) -> list[Configuration]:
+        """Of a Triton kernel: the ways in which it is compiled, as far as the file says."""
+        return self.source.analysis.compilations(self)
+
+    @property
+    def launched(self) -> Node | None:
+        """Of a launch: the Triton kernel, where the file defines it."""
+        return self.source.analysis.launched(self)
+
+    @property
+    def grid(self) -> Node | None:
+        """Of a launch of a Triton kernel: the grid, where it is written out."""
+        return self.source.analysis.grid(self)
+
+    def tile(self, values: Mapping[str, Value]) -> Shape | None:
+        """In a Triton kernel: the shape under a configuration's values, () for a scalar, None where not known."""
+        return self.source.analysis.tile(self, values)
+
+    def staged(self, values: Mapping[str, Value]) -> Stage:
+        """Of a Triton kernel: what one stage keeps for products in the pipelined loop that keeps most."""
+        return self.source.analysis.staged(self, values)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,15 @@ from portlint.source.python.guards import Guards
 from portlint.source.python.kernels import Kernels
 from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
+from portlint.source.python.tiles import Tiles
+from portlint.source.python.triton import Triton
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from portlint.condition import Expression, Guard, Value
+    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.triton import Configuration, Tuned
 
 
 class PythonAnalysis(Analysis):
@@ -38,6 +44,14 @@ class PythonAnalysis(Analysis):
     @cached_property
     def _kernels(self) -> Kernels:
         return Kernels(self.scopes)
+
+    @cached_property
+    def _triton(self) -> Triton:
+        return Triton(self.scopes)
+
+    @cached_property
+    def _tiles(self) -> Tiles:
+        return Tiles(self.scopes, self._triton)
 
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants; None where it is not known."""
@@ -103,6 +117,34 @@ class PythonAnalysis(Analysis):
     def launched_bytes(self, call: Node) -> Node | None:
         """The dynamic shared memory that a launch `kernel[grid, block, stream, bytes](...)` asks for."""
         return next(iter(self._kernels.configuration(call)[3:4]), None)
+
+    def configurations(self, call: Node) -> tuple[Configuration, ...]:
+        """Of a `triton.Config` call, the configurations that it stands for; of a launch, the one that it asks for."""
+        return self._triton.configurations(call)
+
+    def tunings(self, config: Node) -> list[Tuned]:
+        """The kernels of the file that a `triton.Config` call is listed for."""
+        return self._triton.tunings(config)
+
+    def compilations(self, kernel: Node) -> list[Configuration]:
+        """The ways in which a Triton kernel is compiled, as far as the file says."""
+        return self._triton.compilations(kernel)
+
+    def launched(self, launch: Node) -> Node | None:
+        """The Triton kernel of a launch, where the file defines it."""
+        return self._triton.launched(launch)
+
+    def grid(self, launch: Node) -> Node | None:
+        """The grid of a launch of a Triton kernel, where it is written out."""
+        return self._triton.grid(launch)
+
+    def tile(self, node: Node, values: Mapping[str, Value]) -> Shape | None:
+        """The shape of an expression in a Triton kernel under a configuration's values."""
+        return self._tiles.shape(node, values)
+
+    def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
+        """What one stage keeps for products in the pipelined loop of a Triton kernel that keeps most."""
+        return self._tiles.staged(kernel, values)
 
     def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:
         """The threads that a block size comes to."""
