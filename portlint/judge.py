@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import UNKNOWN, Guard, is_live, names
 from portlint.finding import Finding, Verdict
-from portlint.rule import AnyOf, Assumed, AtMost, Has, Hit, Rule, unfold
+from portlint.rule import AnyOf, Assumed, AtLeast, AtMost, Has, Hit, Rule, unfold
 from portlint.source.text import Lines
 from portlint.tables import cuda_name
 from portlint.target import Fact, Level, Target, vocabulary
@@ -199,6 +199,8 @@ def holds(name: str, assumed: Assumed, fact: Fact) -> bool:
         return row is None or row.in_toolkit(fact.value)
     if isinstance(assumed, AtMost):
         return bool(assumed.needed <= fact.value)
+    if isinstance(assumed, AtLeast):
+        return bool(assumed.given >= fact.value)
     if isinstance(assumed, Has):
         return assumed.item in fact.value
     if isinstance(assumed, AnyOf):
@@ -233,6 +235,8 @@ def _shown(assumed: Assumed) -> object:
     value: object = assumed
     if isinstance(assumed, AtMost):
         value = assumed.needed
+    elif isinstance(assumed, AtLeast):
+        value = assumed.given
     elif isinstance(assumed, Has):
         value = assumed.item
     elif isinstance(assumed, AnyOf):

@@ -25,6 +25,7 @@ __all__ = [
     "HOST_PASS",
     "PYTHON_KERNELS",
     "AnyOf",
+    "AtLeast",
     "AtMost",
     "Configuration",
     "Edit",
@@ -42,6 +43,7 @@ __all__ = [
     "asked",
     "asked_by",
     "asks_for_platform",
+    "at_least",
     "at_most",
     "cuda_name",
     "has",
@@ -61,6 +63,12 @@ class AtMost(msgspec.Struct, frozen=True):
     needed: float
 
 
+class AtLeast(msgspec.Struct, frozen=True):
+    """The code has this much, and assumes that the target asks for no more."""
+
+    given: float
+
+
 class Has(msgspec.Struct, frozen=True):
     """The code assumes that a list fact contains this item."""
 
@@ -70,6 +78,11 @@ class Has(msgspec.Struct, frozen=True):
 def at_most(needed: float) -> AtMost:
     """Assume that `needed` is at most what the target states."""
     return AtMost(needed)
+
+
+def at_least(given: float) -> AtLeast:
+    """Assume that `given` is at least what the target asks for."""
+    return AtLeast(given)
 
 
 def has(item: str) -> Has:
@@ -138,7 +151,7 @@ def none_runs(places: Sequence[Node]) -> Guard:
     return Guard(one.condition, False, one.text, one.line)
 
 
-Assumed: TypeAlias = "int | float | str | AtMost | Has | AnyOf"
+Assumed: TypeAlias = "int | float | str | AtMost | AtLeast | Has | AnyOf"
 """A plain value is assumed to equal the fact; for a level fact write the level, mostly "native"."""
 
 
@@ -258,7 +271,9 @@ class Rule:
 
 
 def unfold(assumed: Assumed) -> Any:
-    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"has": item} or {"any_of": items}."""
+    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"at_least": n}, {"has": item} or {"any_of": items}."""
+    if isinstance(assumed, AtLeast):
+        return {"at_least": assumed.given}
     if isinstance(assumed, AtMost):
         return {"at_most": assumed.needed}
     if isinstance(assumed, AnyOf):

@@ -45,7 +45,7 @@ def configuration(call: Node) -> Hits:
     if any(one.listed.is_pruned for one in call.tunings) or (not call.tunings and _is_pruned_somewhere(call)):
         return
     # Triton drops what does not fit, so long as something is left
-    verdict = "breaks" if call.role("only-element") else "degrades"
+    verdict = "breaks" if _is_only_one(call) else "degrades"
     largest: dict[tuple[Guard, ...], tuple[int, Configuration, Stage]] = {}
     for one in call.configurations:
         stage = _stage(call, one.values)
@@ -92,6 +92,13 @@ def _hits(node: Node, one: Configuration, stage: Stage, which: str, verdict: str
             otherwise=verdict,
             language="triton",
         )
+
+
+def _is_only_one(config: Node) -> bool:
+    """Whether a call stands for the one configuration of every list that it is in."""
+    if config.tunings:
+        return len(config.configurations) == 1 and all(len(one.listed.configs) == 1 for one in config.tunings)
+    return config.role("only-element") and len(config.configurations) == 1
 
 
 def _stages(values: Mapping[str, object]) -> int:

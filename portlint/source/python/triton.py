@@ -6,6 +6,7 @@ filter is false for it, and is uncertain where a filter asks for something that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import product
@@ -30,6 +31,9 @@ OPTIONS: dict[str, Value] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 """what `triton.Config` takes for an option that it is not given, in the order of its parameters after the first"""
 _MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit"))
 
+_FITS = re.compile(r"sh(ared)?_?mem|smem|lds(?![a-z])", re.IGNORECASE)
+"""the file's own test of what fits into shared memory"""
+
 Values: TypeAlias = "dict[str, Value]"
 Element: TypeAlias = "tuple[Value, tuple[Guard, ...]]"
 
@@ -41,6 +45,8 @@ class Configuration(msgspec.Struct, frozen=True):
     """the `triton.Config` call, or the launch"""
     values: Mapping[str, Value]
     """parameters and options (`num_warps`, `num_stages`, `num_ctas`) whose values are known"""
+    written: Mapping[str, Node] = {}
+    """where the file gives a parameter or an option its value, known or not"""
     guards: tuple[Guard, ...] = ()
     is_certain: bool = True
     """whether nothing unknown may drop it"""
@@ -149,8 +155,9 @@ class Triton:
             for name, value in (launches[0].values.items() if launches else ())
             if all(one.values.get(name) == value for one in launches)
         }
+        said = launches[0].written if len(launches) == 1 else {}
         return [
-            msgspec.structs.replace(one, values={**always, **one.values})
+            msgspec.structs.replace(one, values={**always, **one.values}, written={**said, **one.written})
             for config in tuned[0].listed.configs
             for one in self.configurations(config)
         ]
@@ -168,49 +175,49 @@ class Triton:
 
     def _of_config(self, call: Node) -> Iterator[Configuration]:
         given = call.argument(0, "kwargs")
+        written = self._mapping(given, _DEPTH) if given is not None else {}
+        for position, option in enumerate(OPTIONS, 1):
+            if (said := call.argument(position, option)) is not None:
+                written[option] = said
         for values, guards, is_certain in self._rounds(call):
-            own = self._mapping(given, values, _DEPTH) if given is not None else {}
-            for position, (option, default) in enumerate(OPTIONS.items(), 1):
-                said = call.argument(position, option)
-                own[option] = default if said is None else constant(self.scopes, said, known=values)
-            known = {name: value for name, value in own.items() if value is not None}
-            yield Configuration(call, known, guards, is_certain)
+            own = {name: constant(self.scopes, node, known=values) for name, node in written.items()}
+            known = {name: value for name, value in {**OPTIONS, **own}.items() if value is not None}
+            yield Configuration(call, known, written, guards, is_certain)
 
     def _of_launch(self, launch: Node, kernel: Node) -> Configuration:
-        values: Values = {}
+        written: dict[str, Node] = {}
         for position, parameter in enumerate(kernel["parameters"].children):
-            name = parameter.text if parameter.type == "identifier" else (parameter.get("name") or parameter.children[0]).text
-            said = launch.argument(position, name) or parameter.get("value")
-            if said is not None and (value := constant(self.scopes, said)) is not None:
-                values[name] = value
-        for option in OPTIONS:
-            said = launch.argument(None, option)
-            if said is not None and (value := constant(self.scopes, said)) is not None:
-                values[option] = value
-        return Configuration(launch, values, launch.guards)
+            is_bare = parameter.type == "identifier"
+            name = parameter if is_bare else parameter.get("name") or parameter.children[0]
+            said = launch.argument(position, name.text) or (None if is_bare else parameter.get("value"))
+            if said is not None:
+                written[name.text] = said
+        for child in launch["arguments"].children:
+            if child.type == "keyword_argument":
+                written[child["name"].text] = child["value"]
+        values = {name: value for name, node in written.items() if (value := constant(self.scopes, node)) is not None}
+        return Configuration(launch, values, written, launch.guards)
 
-    def _mapping(self, node: Node, known: Values, depth: int) -> Values:
-        """The entries of a dictionary that are known; the value is None where it is not."""
-        if not depth:
-            return {}
-        found: Values = {}
-        match node.type:
+    def _mapping(self, node: Node, depth: int) -> dict[str, Node]:
+        """The entries of a dictionary that is written in the file."""
+        found: dict[str, Node] = {}
+        match node.type if depth else "":
             case "dictionary":
                 for child in node.children:
                     if child.type == "dictionary_splat":
-                        found |= self._mapping(child.children[0], known, depth - 1)
+                        found |= self._mapping(child.children[0], depth - 1)
                     elif child.type == "pair" and isinstance(key := child["key"].constant, str):
-                        found[key] = constant(self.scopes, child["value"], known=known)
+                        found[key] = child["value"]
             case "call" if node.name == "dict":
                 for child in node["arguments"].children:
                     if child.type == "keyword_argument":
-                        found[child["name"].text] = constant(self.scopes, child["value"], known=known)
+                        found[child["name"].text] = child["value"]
             case "binary_operator":
-                found = self._mapping(node["left"], known, depth - 1) | self._mapping(node["right"], known, depth - 1)
+                found = self._mapping(node["left"], depth - 1) | self._mapping(node["right"], depth - 1)
             case "identifier":
                 binding = self.scopes.only(node.text, node)
                 if binding is not None and binding.kind == "assign" and binding.value is not None:
-                    found = self._mapping(binding.value, known, depth - 1)
+                    found = self._mapping(binding.value, depth - 1)
         return found
 
     # ---- rounds ----------------------------------------------------------------------------------------------------
@@ -234,7 +241,8 @@ class Triton:
         found: list[tuple[Values, tuple[Guard, ...], bool]] = []
         for values, guards in rounds:
             left = [*guards]
-            is_certain = is_live = True
+            is_live = True
+            is_certain = not any(_FITS.search(guard.text) for guard in (*guards, *around))
             for guard in around:
                 outcome = evaluate(guard.condition, Environment(values))
                 if outcome is UNKNOWN:
