@@ -176,6 +176,11 @@ class Analysis:
         del call
         return None
 
+    def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
+        """What a name is unpacked from."""
+        del name
+        return None
+
     def configurations(self, call: Node) -> tuple[Configuration, ...]:
         """The configurations of a Triton kernel that a call stands for."""
         del call

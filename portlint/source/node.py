@@ -227,6 +227,11 @@ class Node:
         return self.source.analysis.assigned(self)
 
     @property
+    def unpacked(self) -> tuple[Node, int, int] | None:
+        """Of a name in Python: what it was last unpacked from, its place there, and how many names take it apart."""
+        return self.source.analysis.unpacked(self)
+
+    @property
     def declaration(self) -> Node | None:
         """Of a name: the declarator that it means, if there is only one."""
         return self.source.analysis.declaration(self)

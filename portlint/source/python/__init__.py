@@ -102,6 +102,15 @@ class PythonAnalysis(Analysis):
         binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None
         return binding.value if binding is not None and binding.kind == "assign" else None
 
+    def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
+        """What a name is unpacked from: the whole, the name's place, and how many there are."""
+        binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None
+        statement = binding.value.parent if binding is not None and binding.value is not None else None
+        if binding is None or binding.value is None or binding.kind != "item" or statement is None:
+            return None
+        names = statement.get("left")
+        return None if names is None else (binding.value, binding.index, len(names.children))
+
     def compiled(self, mark: Node) -> Node | None:
         """The function that a mark such as `numba.cuda.jit` compiles for the device."""
         return self._kernels.compiled(mark)
