@@ -176,6 +176,11 @@ class Analysis:
         del call
         return None
 
+    def by_default(self, function: Node, expression: Node) -> Value:
+        """The value of an expression of a function that is called without arguments."""
+        del function, expression
+        return None
+
     def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
         """What a name is unpacked from."""
         del name

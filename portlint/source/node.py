@@ -226,6 +226,10 @@ class Node:
         """Of a name: the expression that it was last given before."""
         return self.source.analysis.assigned(self)
 
+    def by_default(self, expression: Node) -> Value:
+        """Of a function: the value of an expression in it, where the function is called without arguments."""
+        return self.source.analysis.by_default(self, expression)
+
     @property
     def unpacked(self) -> tuple[Node, int, int] | None:
         """Of a name in Python: what it was last unpacked from, its place there, and how many names take it apart."""

@@ -57,6 +57,20 @@ class PythonAnalysis(Analysis):
         """The value of an expression, folded through named constants; None where it is not known."""
         return constant(self.scopes, node)
 
+    def by_default(self, function: Node, expression: Node) -> Value:
+        """The value of an expression of a function that is called without arguments."""
+        defaults: dict[str, Value] = {}
+        for parameter in function["parameters"].children:
+            default = parameter.get("value") if parameter.type.endswith("default_parameter") else None
+            if default is not None:
+                defaults[parameter["name"].text] = self.constant(default)
+        return constant(self.scopes, expression, known=defaults)
+
+    def declaration(self, name: Node) -> Node | None:
+        """The function or class of the file that a name means, if it means nothing else."""
+        binding = self.scopes.only(name.text, name) if name.type == "identifier" else None
+        return binding.value if binding is not None and binding.kind in ("function", "class") else None
+
     def name(self, node: Node) -> str:
         """The qualified name with import aliases resolved: `t.cuda.synchronize` after `import torch as t`."""
         return self.scopes.qualified(node)

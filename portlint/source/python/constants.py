@@ -77,12 +77,30 @@ def constant(scopes: Scopes, node: Node, depth: int = _DEPTH, known: Mapping[str
             return None
         case "binary_operator":
             return _fold(scopes, node, depth, known)
+        case "subscript" if node["value"].type in ("identifier", "dictionary"):
+            return _entry(scopes, node, depth, known)
         case "identifier" if node.text in known:
             return known[node.text]
         case "identifier":
             binding = scopes.only(node.text, node)
             if binding is not None and binding.kind == "assign" and binding.value is not None:
                 return constant(scopes, binding.value, depth - 1, known)
+    return None
+
+
+def _entry(scopes: Scopes, node: Node, depth: int, known: Mapping[str, Value]) -> Value:
+    """The entry of a dictionary that is written out, by a constant key."""
+    table: Node | None = node["value"]
+    key = node.get("subscript")
+    if table is not None and table.type == "identifier":
+        binding = scopes.only(table.text, table)
+        table = binding.value if binding is not None and binding.kind == "assign" else None
+    wanted = constant(scopes, key, depth - 1, known) if key is not None else None
+    if table is None or table.type != "dictionary" or wanted is None:
+        return None
+    for pair in table.children:
+        if pair.type == "pair" and constant(scopes, pair["key"], depth - 1) == wanted:
+            return constant(scopes, pair["value"], depth - 1)
     return None
 
 
