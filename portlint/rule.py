@@ -18,7 +18,7 @@ from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
 from portlint.source.python.tiles import Stage
 from portlint.source.python.triton import Configuration
-from portlint.tables import cuda_name, is_cuda_name
+from portlint.tables import cuda_name, is_cuda_name, triton_functions, triton_vendor
 
 __all__ = [
     "DEVICE_PASS",
@@ -53,6 +53,8 @@ __all__ = [
     "on_platform",
     "one_runs",
     "ptx",
+    "triton_functions",
+    "triton_vendor",
     "words_of",
 ]
 
