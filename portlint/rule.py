@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Literal, Name, Op, Value, any_way, names, words_of
+from portlint.condition import Environment, Guard, Literal, Name, Op, Value, any_way, is_live, names, words_of
 from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
@@ -49,6 +49,7 @@ __all__ = [
     "has",
     "in_generation",
     "is_cuda_name",
+    "may_run",
     "none_runs",
     "on_platform",
     "one_runs",
@@ -140,6 +141,11 @@ def asked_by(guards: Sequence[Guard]) -> frozenset[str]:
 def asks_for_platform(guards: Sequence[Guard], *words: str) -> bool:
     """Whether guards ask for a macro or a query that has one of these words in its name: the code is chosen by that."""
     return any(not set(words).isdisjoint(words_of(name)) for name in asked_by(guards))
+
+
+def may_run(guards: Iterable[Guard], answers: Mapping[str, Value]) -> bool:
+    """Whether code under guards can run where queries are answered so; what is not known does not stop it."""
+    return is_live(guards, Environment(answers)) is not False
 
 
 def one_runs(places: Sequence[Node]) -> Guard:
