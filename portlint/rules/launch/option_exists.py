@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from portlint.rule import Hit, Hits, Node, Rule, has, on_platform
+from portlint.rule import Configuration, Hit, Hits, Node, Rule, has, on_platform
 
 rule = Rule(
     assumes={},
@@ -39,10 +39,11 @@ def configuration(call: Node) -> Hits:
         for parameters in call.source.root.walk("parameters")
         for parameter in parameters.walk("identifier")
     }
-    written = next((dict(one.written) for one in call.configurations), {})
-    if (limit := call.argument(None, "maxnreg")) is not None:
-        written["maxnreg"] = limit
-    yield from _passed(call, ((name, node) for name, node in written.items() if name not in own))
+    for one in call.configurations[:1]:
+        written = dict(one.written)
+        if (limit := call.argument(None, "maxnreg")) is not None:
+            written["maxnreg"] = limit
+        yield from _passed(one, ((name, node) for name, node in written.items() if name not in own))
 
 
 @rule.python("(call function: (subscript)) @call")
@@ -50,15 +51,15 @@ def launch(call: Node) -> Hits:
     kernel = call.launched
     own = {one.text for one in kernel["parameters"].walk("identifier")} if kernel is not None else set()
     for one in call.configurations:
-        yield from _passed(call, ((name, node) for name, node in one.written.items() if name not in own))
+        yield from _passed(one, ((name, node) for name, node in one.written.items() if name not in own))
 
 
-def _passed(call: Node, written: Iterable[tuple[str, Node]]) -> Hits:
+def _passed(one: Configuration, written: Iterable[tuple[str, Node]]) -> Hits:
     for name, value in written:
         if name not in OPTIONS or value.type == "none":
             continue
         shown = _key(value)
-        guards = (*call.guards, *shown.guards)
+        guards = (*one.guards, *shown.guards)
         yield Hit(shown, {"launch.triton_options": has(name)}, guards=guards, language="triton")
         if name == "kpack" and value.constant != 1:
             amd = (*guards, on_platform("hip"))

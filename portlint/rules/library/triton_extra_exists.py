@@ -6,7 +6,7 @@ neutral, but holds 139 functions that AMD's library does not have.
 
 ## Exceptions
 Silent are names that nothing uses, that the file also takes from a neutral module, or that are used behind a test of the
-platform.
+platform. So are waits for a dependent launch under a flag of the kernel's.
 
 ## References
 https://triton-lang.org/main/getting-started/tutorials/07-extern-functions.html
@@ -14,6 +14,8 @@ https://github.com/triton-lang/triton/issues/10375
 """
 
 from __future__ import annotations
+
+import re
 
 from portlint.rule import Hit, Hits, Node, Rule, has, on_platform, one_runs, triton_functions, triton_vendor
 
@@ -31,6 +33,8 @@ NEUTRAL = "triton.language.extra.libdevice"
 CUDA_ONLY = triton_functions(f"{CUDA}.libdevice")
 ON_BOTH = ("num_threads", "num_warps")
 """arithmetic on the options, which compiles anywhere"""
+OPTED_IN = re.compile(r"pdl|gdc|dependent", re.IGNORECASE)
+"""a flag of the kernel's for dependent launches, which the host sets where it has them"""
 TCGEN05 = ("tcgen05_mma", "tcgen05_mma_scaled", "tcgen05_copy", "tcgen05_commit", "allocate_tensor_memory")
 GLUON = "triton.experimental.gluon.language.nvidia"
 
@@ -41,7 +45,7 @@ def imported(statement: Node, module: Node) -> Hits:
     for one in names:
         name, local = one.get("name") or one, one.get("alias") or one
         vendor = triton_vendor(module.text) or triton_vendor(f"{module.text}.{name.text}")
-        uses = [use for use in local.uses if not any(True for _ in use.ancestors("import_from_statement"))]
+        uses = [use for use in local.uses if _is_use(use)]
         if not vendor or name.text in ON_BOTH or not uses or _has_twin(statement, local.text):
             continue
         guards = (*statement.guards, one_runs(uses))
@@ -51,7 +55,7 @@ def imported(statement: Node, module: Node) -> Hits:
 
 @rule.references(*(f"{CUDA}.{name}" for name in ("libdevice", "globaltimer", "smid", "gdc_wait", "gdc_launch_dependents")))
 def named(name: Node) -> Hits:
-    if name.type == "attribute":
+    if name.type == "attribute" and not any(OPTED_IN.search(guard.text) for guard in name.guards):
         yield Hit(name, {"library.triton_modules": has("NVIDIA")}, language="triton")
 
 
@@ -70,6 +74,13 @@ def tensor_memory(call: Node) -> Hits:
 def warpgroup(call: Node) -> Hits:
     guards = (*call.guards, on_platform("nvidia"))
     yield Hit(call["function"], {"isa.wgmma": "native"}, guards=guards, language="triton")
+
+
+def _is_use(name: Node) -> bool:
+    """Whether a word of the file stands for the imported name: not for an attribute, and not in an import."""
+    parent = name.parent
+    is_attribute = parent is not None and parent.type == "attribute" and parent["attribute"] == name
+    return not is_attribute and not any(True for _ in name.ancestors("import_from_statement"))
 
 
 def _has_twin(statement: Node, local: str) -> bool:

@@ -96,6 +96,8 @@ class Guards:
                     yield from self._loop(parent)
             case "case_clause":
                 yield from self._case(parent, child)
+            case "assignment" if child == parent.get("right") and "Config(" in child.text:
+                yield from self._listed_where(parent)
             case "function_definition":
                 if child == parent["body"]:
                     yield from self._fixtures(parent)
@@ -151,6 +153,19 @@ class Guards:
             self._calls[function.start] = None  # a function that calls itself adds nothing
             self._calls[function.start] = self._any_call(function)
         return self._calls[function.start]
+
+    def _listed_where(self, assignment: Node) -> Iterator[Guard]:
+        """That a list of configurations is used, where every use of its name is under guards."""
+        name = assignment["left"]
+        uses = self.scopes.uses(name.text) if name.type == "identifier" else []
+        uses = [use for use in uses if not assignment.start <= use.start < assignment.end]
+        if not 0 < len(uses) <= _MOST_CALLS or self._following >= _DEPTH:
+            return
+        self._following += 1
+        ways = [self.of(use) for use in uses]
+        self._following -= 1
+        if all(ways):
+            yield any_way(ways, f"uses of {name.text}", assignment.line)
 
     def _any_call(self, function: Node) -> Guard | None:
         name, owner = function["name"].text, function.parent

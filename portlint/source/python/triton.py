@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from portlint.condition import UNKNOWN, Environment, Guard, Literal, Name, Op, evaluate
+from portlint.condition import UNKNOWN, Environment, Guard, Literal, Name, Op, any_way, evaluate
 from portlint.source.node import Node
 from portlint.source.python.constants import constant
 from portlint.source.python.queries import calls_of
@@ -179,10 +179,19 @@ class Triton:
         for position, option in enumerate(OPTIONS, 1):
             if (said := call.argument(position, option)) is not None:
                 written[option] = said
+        used = self._used(call)
         for values, guards, is_certain in self._rounds(call):
             own = {name: constant(self.scopes, node, known=values) for name, node in written.items()}
             known = {name: value for name, value in {**OPTIONS, **own}.items() if value is not None}
-            yield Configuration(call, known, written, guards, is_certain)
+            yield Configuration(call, known, written, (*guards, *used), is_certain)
+
+    def _used(self, config: Node) -> tuple[Guard, ...]:
+        """That one of the kernels is launched which a configuration is listed for, where the file launches all."""
+        launches = [self.scopes.launches(tuned.kernel) for tuned in self.tunings(config)]
+        ways = [launch.guards for found in launches for launch in found]
+        if not launches or not all(launches) or not all(ways):
+            return ()
+        return (any_way(ways, "launches of the kernel", config.line),)
 
     def _of_launch(self, launch: Node, kernel: Node) -> Configuration:
         written: dict[str, Node] = {}
