@@ -279,7 +279,7 @@ class Rule:
 
 
 def unfold(assumed: Assumed) -> Any:
-    """An assumption as JSON shows it: the plain value, {"at_most": n}, {"at_least": n}, {"has": item} or {"any_of": items}."""
+    """As JSON shows it: the plain value, or {"at_most": n}, {"at_least": n}, {"has": item}, {"any_of": items}."""
     if isinstance(assumed, AtLeast):
         return {"at_least": assumed.given}
     if isinstance(assumed, AtMost):

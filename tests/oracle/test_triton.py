@@ -1,7 +1,7 @@
 """What portlint says of Triton kernels, against Triton's own compiler. It needs no device, and skips without Triton.
 
-The compiler does not look at the limit of shared memory, the launch does: what it says that a kernel needs is compared with
-the target's limit.
+The compiler does not look at the limit of shared memory, the launch does: what it says that a kernel needs is compared
+with the target's limit.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,20 @@ from portlint.target import load
 pytest.importorskip("triton", reason="Triton's compiler is not installed")
 
 COMPILER = Path(__file__).with_name("compile_triton.py")
-TARGETS = {"cdna3": ("hip", "gfx942"), "cdna4": ("hip", "gfx950"), "hopper": ("cuda", 90), "blackwell-rtx": ("cuda", 120)}
+TARGETS = {
+    "cdna3": ("hip", "gfx942"),
+    "cdna4": ("hip", "gfx950"),
+    "hopper": ("cuda", 90),
+    "blackwell-rtx": ("cuda", 120),
+}
 LIMIT_S = 1800
 
-HEAD = '''import triton
+HEAD = """import triton
 import triton.language as tl
 from triton.language.extra import libdevice
-'''
+"""
 
-MATMUL = '''
+MATMUL = """
 
 @triton.jit
 def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
@@ -42,15 +48,17 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
         left += BK
         right += BK * N
     tl.store(c + rm[:, None] * N + rn[None, :], total)
-'''
-CONVERTED = MATMUL.replace("def matmul", "def converted").replace("tl.load(right)", "(tl.load(right) * 2).to(tl.float16)")
-SMALL = '''
+"""
+CONVERTED = MATMUL.replace("def matmul", "def converted").replace(
+    "tl.load(right)", "(tl.load(right) * 2).to(tl.float16)"
+)
+SMALL = """
 
 @triton.jit
 def elementwise(x, out, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, {value})
-'''
+"""
 SIZES = "M=4096, N=4096, K=4096"
 OF_MATMUL = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "M": "i32", "N": "i32", "K": "i32"}
 OF_ELEMENTS = {"x": "*fp32", "out": "*fp32"}
@@ -77,7 +85,8 @@ def cases() -> list[tuple[str, str, dict]]:
     for kernel, text in (("matmul", MATMUL), ("converted", CONVERTED)):
         tiles = TILES + DEPTHS if kernel == "matmul" else TILES[:2]
         for bm, bn, bk, warps, stages in tiles:
-            launch = f"{kernel}[(32, 32)](a, b, c, {SIZES}, BM={bm}, BN={bn}, BK={bk}, num_warps={warps}, num_stages={stages})"
+            tile = f"BM={bm}, BN={bn}, BK={bk}, num_warps={warps}, num_stages={stages}"
+            launch = f"{kernel}[(32, 32)](a, b, c, {SIZES}, {tile})"
             request = {
                 "kernel": kernel,
                 "types": OF_MATMUL,
@@ -91,8 +100,14 @@ def cases() -> list[tuple[str, str, dict]]:
         request = {"kernel": "elementwise", "types": OF_ELEMENTS, "values": {"BLOCK": 256}, "options": {}}
         found.append((value, program, request))
     for clusters in (1, 2):
-        program = f"{HEAD}{SMALL.format(value='tl.load(x + i)')}\n\ndef launch(x, out):\n    elementwise[(8,)](x, out, BLOCK=256, num_ctas={clusters})\n"
-        request = {"kernel": "elementwise", "types": OF_ELEMENTS, "values": {"BLOCK": 256}, "options": {"num_ctas": clusters}}
+        launch = f"elementwise[(8,)](x, out, BLOCK=256, num_ctas={clusters})"
+        program = f"{HEAD}{SMALL.format(value='tl.load(x + i)')}\n\ndef launch(x, out):\n    {launch}\n"
+        request = {
+            "kernel": "elementwise",
+            "types": OF_ELEMENTS,
+            "values": {"BLOCK": 256},
+            "options": {"num_ctas": clusters},
+        }
         found.append((f"num_ctas={clusters}", program, request))
     return found
 
@@ -122,7 +137,7 @@ def asked(program: str, requests: list[dict], folder: Path) -> list[dict]:
     return [json.loads(line) for line in lines] + [{"error": "the compiler ended"}] * (len(requests) - len(lines))
 
 
-def test_findings_agree_with_the_compiler(tmp_path: Path) -> None:
+def test_findings_agree_with_the_compiler(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     about = [rule for name, rule in rules().items() if "triton" in name or name == "launch/dot-is-deep-enough"]
     wrong: list[str] = []
     missed: list[str] = []
@@ -148,6 +163,7 @@ def test_findings_agree_with_the_compiler(tmp_path: Path) -> None:
                 count += 1
                 if (target in found) != fails(answer, target):
                     (wrong if target in found else missed).append(f"{name} @ {target}: {answer}")
-    print(f"{count - len(wrong) - len(missed)} of {count} agree; missed:", *missed, sep="\n")
-    assert not wrong, "findings that the compiler contradicts"
-    assert len(missed) <= count // 20
+    agreement = f"{count - len(wrong) - len(missed)} of {count} agree"
+    assert not wrong, f"{agreement}; findings that the compiler contradicts"
+    assert len(missed) <= count // 20, f"{agreement}; missed: {missed}"
+    record_property("agreement", agreement)

@@ -14,7 +14,9 @@ from portlint.rule import Hit, Hits, Node, Rule
 rule = Rule(
     assumes={"launch.triton_num_ctas": "native"},
     message="'{text}' asks for clusters of thread blocks; {target} has {fact}.",
-    remedy={"*": "Leave `num_ctas` at 1, and list the configurations with more of them where `get_current_target()` says that clusters exist."},
+    remedy={
+        "*": "Leave `num_ctas` at 1, and list the configurations with more of them where `get_current_target()` says that clusters exist."
+    },
 )
 
 

@@ -74,7 +74,9 @@ def nothing_fits(call: Node) -> Hits:
 @rule.python("(call function: (subscript)) @call")
 def launch(call: Node) -> Hits:
     stages, kernel = call.argument(None, "num_stages"), call.launched
-    for one in call.configurations if stages is not None and kernel is not None else ():
+    if stages is None or kernel is None:
+        return
+    for one in call.configurations:
         yield from _hits(stages, one, kernel.staged(one.values), "", "breaks")
 
 

@@ -53,7 +53,9 @@ def imported(statement: Node, module: Node) -> Hits:
         return
 
 
-@rule.references(*(f"{CUDA}.{name}" for name in ("libdevice", "globaltimer", "smid", "gdc_wait", "gdc_launch_dependents")))
+@rule.references(
+    *(f"{CUDA}.{name}" for name in ("libdevice", "globaltimer", "smid", "gdc_wait", "gdc_launch_dependents"))
+)
 def named(name: Node) -> Hits:
     if name.type == "attribute" and not any(OPTED_IN.search(guard.text) for guard in name.guards):
         yield Hit(name, {"library.triton_modules": has("NVIDIA")}, language="triton")
@@ -87,6 +89,8 @@ def _has_twin(statement: Node, local: str) -> bool:
     """Whether the file imports the same name from elsewhere as well, or catches that it cannot."""
     others = statement.source.root.walk("import_from_statement", "import_statement")
     for other in others:
-        if other != statement and any((one.get("alias") or one.get("name") or one).text == local for one in other.children):
+        if other != statement and any(
+            (one.get("alias") or one.get("name") or one).text == local for one in other.children
+        ):
             return True
     return any(True for _ in statement.ancestors("except_clause"))

@@ -1,7 +1,7 @@
 """Tiles of a Triton kernel: the shapes of its blocks, and what the software pipeline keeps of them.
 
-Everything is asked under a configuration, which gives the kernel's parameters their values. A shape that is not known is
-None; so is one dimension of it.
+Everything is asked under a configuration, which gives the kernel's parameters their values. A shape that is not known
+is None; so is one dimension of it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class Tiles:
         """`x[:, None]`: a colon keeps a dimension, None adds one."""
         if shape is None:
             return None
-        rest, result = list(shape), []
+        rest = list(shape)
+        result: list[int | None] = []
         for index in node.children[1:]:
             if index.type == "none":
                 result.append(1)
@@ -297,4 +298,4 @@ def _broadcast(one: Shape | None, other: Shape | None) -> Shape | None:
     if not shorter:
         return longer
     padded = (1,) * (len(longer) - len(shorter)) + tuple(shorter)
-    return tuple(b if a == 1 else a if b == 1 or a == b else a or b for a, b in zip(longer, padded, strict=True))
+    return tuple(b if a == 1 else a if b in (1, a) else a or b for a, b in zip(longer, padded, strict=True))

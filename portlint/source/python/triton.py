@@ -97,7 +97,7 @@ class Triton:
         return tuple(found)
 
     def tunings(self, call: Node) -> list[Tuned]:
-        """The kernels of the file that a `triton.Config` call is listed for; of `triton.autotune`, that which it tunes."""
+        """The kernels that a `triton.Config` call is listed for; of `triton.autotune`, that which it tunes."""
         return [one for one in self.tuned if call in one.listed.configs or call == one.call]
 
     def is_kernel(self, function: Node) -> bool:
