@@ -181,6 +181,11 @@ class Analysis:
         del function, expression
         return None
 
+    def annotation(self, name: Node) -> str:
+        """The annotation of a name."""
+        del name
+        return ""
+
     def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
         """What a name is unpacked from."""
         del name

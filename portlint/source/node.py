@@ -231,6 +231,11 @@ class Node:
         return self.source.analysis.by_default(self, expression)
 
     @property
+    def annotation(self) -> str:
+        """Of a name in Python: its annotation, "" without one and where it is bound more than once."""
+        return self.source.analysis.annotation(self)
+
+    @property
     def unpacked(self) -> tuple[Node, int, int] | None:
         """Of a name in Python: what it was last unpacked from, its place there, and how many names take it apart."""
         return self.source.analysis.unpacked(self)

@@ -116,6 +116,11 @@ class PythonAnalysis(Analysis):
         binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None
         return binding.value if binding is not None and binding.kind == "assign" else None
 
+    def annotation(self, name: Node) -> str:
+        """The annotation of a name, where it is bound once."""
+        binding = self.scopes.only(name.text, name) if name.type == "identifier" else None
+        return binding.annotation if binding is not None else ""
+
     def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
         """What a name is unpacked from: the whole, the name's place, and how many there are."""
         binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None

@@ -204,6 +204,8 @@ class Triton:
         for child in launch["arguments"].children:
             if child.type == "keyword_argument":
                 written[child["name"].text] = child["value"]
+            elif child.type == "dictionary_splat" and child.children:
+                written |= self._mapping(child.children[0], _DEPTH)
         values = {name: value for name, node in written.items() if (value := constant(self.scopes, node)) is not None}
         return Configuration(launch, values, written, launch.guards)
 
