@@ -52,6 +52,20 @@ def matmul(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexp
 CONVERTED = MATMUL.replace("def matmul", "def converted").replace(
     "tl.load(right)", "(tl.load(right) * 2).to(tl.float16)"
 )
+ATTENTION = """
+
+@triton.jit
+def attention(a, b, c, N, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm, rn, rk = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    q = tl.load(a + rm[:, None] * BK + rk[None, :])
+    total = tl.zeros((BM, BK), dtype=tl.float32)
+    for start in range(0, N, BN):
+        k = tl.load(b + (start + rn)[None, :] * BK + rk[:, None])
+        p = tl.exp2(tl.dot(q, k))
+        v = tl.load(b + (start + rn)[:, None] * BK + rk[None, :])
+        total += tl.dot(p.to(tl.float16), v)
+    tl.store(c + rm[:, None] * BK + rk[None, :], total)
+"""
 SMALL = """
 
 @triton.jit
@@ -82,11 +96,16 @@ VALUES = (
 def cases() -> list[tuple[str, str, dict]]:
     """(a name, the program, what the compiler is asked)."""
     found: list[tuple[str, str, dict]] = []
-    for kernel, text in (("matmul", MATMUL), ("converted", CONVERTED)):
-        tiles = TILES + DEPTHS if kernel == "matmul" else TILES[:2]
+    kernels = (
+        ("matmul", MATMUL, TILES + DEPTHS),
+        ("converted", CONVERTED, TILES[:2]),
+        ("attention", ATTENTION, [(128, 128, 128, 8, stages) for stages in (2, 3, 4)]),
+    )
+    for kernel, text, tiles in kernels:
         for bm, bn, bk, warps, stages in tiles:
             tile = f"BM={bm}, BN={bn}, BK={bk}, num_warps={warps}, num_stages={stages}"
-            launch = f"{kernel}[(32, 32)](a, b, c, {SIZES}, {tile})"
+            sizes = "N=4096" if kernel == "attention" else SIZES
+            launch = f"{kernel}[(32, 32)](a, b, c, {sizes}, {tile})"
             request = {
                 "kernel": kernel,
                 "types": OF_MATMUL,

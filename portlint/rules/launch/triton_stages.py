@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from portlint.rule import Configuration, Guard, Hit, Hits, Node, Rule, Stage, Value, asked, at_most
+from portlint.rule import Configuration, Guard, Hit, Hits, Node, Rule, Stage, Value, asked, at_most, on_platform
 
 rule = Rule(
     assumes={},
@@ -35,6 +35,8 @@ EDGES = {
     "n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "BLOCK_SIZE_N1"),
     "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
 }
+CHAINED = 2
+"""stages that every schedule has for several products in one loop"""
 NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
 KEEPS_ALL, KEEPS_LESS = asked("triton.keeps_every_stage")
@@ -82,18 +84,26 @@ def launch(call: Node) -> Hits:
 
 def _hits(node: Node, one: Configuration, stage: Stage, which: str, verdict: str) -> Hits:
     """A pipeline as most back ends keep it, and as those do that keep every stage: for products of 64 rows and more."""
-    stages, warps = _stages(one.values), one.values.get("num_warps", 4)
+    warps = one.values.get("num_warps", 4)
     keeps_all = stage.rows >= 64 and isinstance(warps, int) and warps >= 4
     is_narrow = any(NARROW.fullmatch(word.text) for word in node.source.root.walk("attribute"))
-    for kept, guard in ((stages - 1, KEEPS_LESS), (stages - (not keeps_all), KEEPS_ALL)):
-        yield Hit(
-            node,
-            assumes={"memory.shared_bytes": at_most(kept * stage.elements * (1 if is_narrow else 2))},
-            words={"element": "1 byte" if is_narrow else "2 bytes", "which": which},
-            guards=(*one.guards, guard),
-            otherwise=verdict,
-            language="triton",
-        )
+    for stages, platform in _counts(_stages(one.values), stage):
+        for kept, guard in ((stages - 1, KEEPS_LESS), (stages - (not keeps_all), KEEPS_ALL)):
+            yield Hit(
+                node,
+                assumes={"memory.shared_bytes": at_most(kept * stage.elements * (1 if is_narrow else 2))},
+                words={"element": "1 byte" if is_narrow else "2 bytes", "which": which},
+                guards=(*one.guards, *platform, guard),
+                otherwise=verdict,
+                language="triton",
+            )
+
+
+def _counts(stages: int, stage: Stage) -> list[tuple[int, tuple[Guard, ...]]]:
+    """The stages of a pipeline, by platform: AMD's has a schedule of its own, with fewer, for products that are chained."""
+    if stage.products == 1 or stages <= CHAINED:
+        return [(stages, ())]
+    return [(stages, (on_platform("nvidia"),)), (CHAINED, (on_platform("hip"),))]
 
 
 def _is_only_one(config: Node) -> bool:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from portlint.source.python.scopes import Binding, Scopes
     from portlint.source.python.triton import Triton
 
-_DEPTH = 16
+_DEPTH = 96
+"""how far a shape is followed; every expression is looked at once"""
 _LANGUAGE = "triton.language."
 _SCALARS = frozenset(("program_id", "num_programs", "cdiv", "multiple_of"))
 _FILLED = {"zeros": "shape", "full": "shape", "broadcast_to": "shape", "reshape": "shape", "view": "shape"}
@@ -30,6 +31,7 @@ _ELEMENTWISE = frozenset(
     "where maximum minimum exp exp2 log log2 sqrt rsqrt abs fma clamp sigmoid sin cos cast max_contiguous multiple_of"
     " math.exp math.exp2 math.log math.log2 math.rsqrt math.sqrt".split()
 )
+_BUILTINS = frozenset(("min", "max", "sum", "len", "int", "float"))
 _KEEPING = frozenset(("to", "cast"))
 _PIPELINED = frozenset(("range", "triton.language.range"))
 """the loops that are pipelined: not `while`, and not `tl.static_range`, which is unrolled"""
@@ -44,6 +46,8 @@ class Stage(msgspec.Struct, frozen=True):
     elements: int
     rows: int
     """the height of the smallest product in the loop; 0 where it is not known"""
+    products: int = 1
+    """the products in the loop"""
 
 
 class Tiles:
@@ -80,11 +84,7 @@ class Tiles:
             case "binary_operator":
                 return _broadcast(inner(node["left"]), inner(node["right"]))
             case "comparison_operator" | "boolean_operator":
-                shapes = [inner(child) for child in node.children]
-                result: Shape | None = ()
-                for one in shapes:
-                    result = _broadcast(result, one)
-                return result
+                return self._elementwise(node.children, values, depth)
             case "subscript":
                 return self._indexed(node, inner(node["value"]))
             case "attribute":
@@ -140,6 +140,8 @@ class Tiles:
         function = call["function"]
         name = call.name
         arguments = call.arguments
+        if name in _BUILTINS:
+            return self._elementwise(arguments, values, depth)
         if not name.startswith(_LANGUAGE):
             return self._method(call, values, depth) if function.type == "attribute" else None
         name = name.removeprefix(_LANGUAGE)
@@ -167,12 +169,13 @@ class Tiles:
             return (left[-2], right[-1]) if left and right and len(left) == len(right) == 2 else None
         if name == "expand_dims":
             return self._expanded(call, self.shape(first, values, depth - 1))
-        if name in _ELEMENTWISE:
-            result: Shape | None = ()
-            for one in arguments:
-                result = _broadcast(result, self.shape(one, values, depth - 1))
-            return result
-        return None
+        return self._elementwise(arguments, values, depth) if name in _ELEMENTWISE else None
+
+    def _elementwise(self, operands: list[Node], values: Mapping[str, Value], depth: int) -> Shape | None:
+        result: Shape | None = ()
+        for one in operands:
+            result = _broadcast(result, self.shape(one, values, depth - 1))
+        return result
 
     def _method(self, call: Node, values: Mapping[str, Value], depth: int) -> Shape | None:
         owner = call["function"]["object"]
@@ -226,11 +229,13 @@ class Tiles:
     def _largest_stage(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
         kept: dict[int, dict[int, int]] = {}
         rows: dict[int, int] = {}
+        count: dict[int, int] = {}
         for dot in self.products(kernel):
             loop = next(dot.ancestors("for_statement", "while_statement"), None)
             if loop is None or loop.type != "for_statement" or not _is_pipelined(loop):
                 continue
             loads = kept.setdefault(loop.start, {})
+            count[loop.start] = count.get(loop.start, 0) + 1
             height = (self.shape(dot, values) or (None,))[0]
             rows[loop.start] = min(rows.get(loop.start, height or 0), height or 0)
             for operand in self.operands(dot) or ():
@@ -239,7 +244,7 @@ class Tiles:
                     shape = self.shape(load, values)
                     if shape is not None and len(shape) == 2 and None not in shape:
                         loads[load.start] = math.prod(one for one in shape if one is not None)
-        stages = [Stage(sum(loads.values()), rows[start]) for start, loads in kept.items()]
+        stages = [Stage(sum(loads.values()), rows[start], count[start]) for start, loads in kept.items()]
         return max(stages, key=lambda stage: stage.elements, default=Stage(0, 0))
 
     def _loaded(self, operand: Node, loop: Node, depth: int = 6) -> Node | None:
