@@ -36,7 +36,7 @@ EDGES = {
     "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
 }
 CHAINED = 2
-"""stages that every schedule has for several products in one loop"""
+"""stages that every schedule has for products of products"""
 NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
 KEEPS_ALL, KEEPS_LESS = asked("triton.keeps_every_stage")
@@ -101,7 +101,7 @@ def _hits(node: Node, one: Configuration, stage: Stage, which: str, verdict: str
 
 def _counts(stages: int, stage: Stage) -> list[tuple[int, tuple[Guard, ...]]]:
     """The stages of a pipeline, by platform: AMD's has a schedule of its own, with fewer, for products that are chained."""
-    if stage.products == 1 or stages <= CHAINED:
+    if not stage.is_chained or stages <= CHAINED:
         return [(stages, ())]
     return [(stages, (on_platform("nvidia"),)), (CHAINED, (on_platform("hip"),))]
 

@@ -46,8 +46,8 @@ class Stage(msgspec.Struct, frozen=True):
     elements: int
     rows: int
     """the height of the smallest product in the loop; 0 where it is not known"""
-    products: int = 1
-    """the products in the loop"""
+    is_chained: bool = False
+    """whether a product takes what the loop has computed, such as another product"""
 
 
 class Tiles:
@@ -229,22 +229,23 @@ class Tiles:
     def _largest_stage(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
         kept: dict[int, dict[int, int]] = {}
         rows: dict[int, int] = {}
-        count: dict[int, int] = {}
+        chained: set[int] = set()
         for dot in self.products(kernel):
             loop = next(dot.ancestors("for_statement", "while_statement"), None)
             if loop is None or loop.type != "for_statement" or not _is_pipelined(loop):
                 continue
             loads = kept.setdefault(loop.start, {})
-            count[loop.start] = count.get(loop.start, 0) + 1
             height = (self.shape(dot, values) or (None,))[0]
             rows[loop.start] = min(rows.get(loop.start, height or 0), height or 0)
             for operand in self.operands(dot) or ():
                 load = self._loaded(operand, loop)
+                if load is None and self._is_of_the_loop(operand, loop):
+                    chained.add(loop.start)
                 if load is not None and not self._is_indirect(load, loop):
                     shape = self.shape(load, values)
                     if shape is not None and len(shape) == 2 and None not in shape:
                         loads[load.start] = math.prod(one for one in shape if one is not None)
-        stages = [Stage(sum(loads.values()), rows[start], count[start]) for start, loads in kept.items()]
+        stages = [Stage(sum(loads.values()), rows[start], start in chained) for start, loads in kept.items()]
         return max(stages, key=lambda stage: stage.elements, default=Stage(0, 0))
 
     def _loaded(self, operand: Node, loop: Node, depth: int = 6) -> Node | None:
@@ -269,6 +270,15 @@ class Tiles:
         inside = [one for one in self.scopes.bindings(operand.text, operand) if loop.start <= one.start <= loop.end]
         value = inside[0].value if len(inside) == 1 and inside[0].kind == "assign" else None
         return self._loaded(value, loop, depth - 1) if value is not None else None
+
+    def _is_of_the_loop(self, operand: Node, loop: Node) -> bool:
+        """Whether an operand is given its value in a loop."""
+        names = operand.walk("identifier")
+        return any(
+            loop["body"].start <= one.start <= loop.end
+            for name in names
+            for one in self.scopes.bindings(name.text, name)
+        )
 
     def _is_indirect(self, load: Node, loop: Node, depth: int = 4) -> bool:
         """Whether where a load reads depends on another load in the same loop: such a load has fewer stages."""
