@@ -30,6 +30,7 @@ _MOST_CALLS = 64
 _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
 _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
+_LISTS = ("list", "list_comprehension", "tuple", "binary_operator")
 _REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
 _PASSING_OVER_WORDS = frozenset(("skip", "disable", "disabled", "exclude", "unsupported", "xfail"))
 _REGISTERING_WORDS = frozenset(
@@ -96,8 +97,9 @@ class Guards:
                     yield from self._loop(parent)
             case "case_clause":
                 yield from self._case(parent, child)
-            case "assignment" if child == parent.get("right") and "Config(" in child.text:
-                yield from self._listed_where(parent)
+            case "assignment" if child == parent.get("right") and child.type in _LISTS:
+                if self.scopes.source.mentions("triton") and "Config(" in child.text:
+                    yield from self._listed_where(parent)
             case "function_definition":
                 if child == parent["body"]:
                     yield from self._fixtures(parent)
