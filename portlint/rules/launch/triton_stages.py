@@ -35,8 +35,8 @@ EDGES = {
     "n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "BLOCK_SIZE_N1"),
     "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
 }
-CHAINED = 2
-"""stages that every schedule has for products of products"""
+CHAINED, OF_ANY_SCHEDULE = 3, 2
+"""products of products: up to so many stages AMD's back end keeps as others do, and beyond at least so many"""
 NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
 KEEPS_ALL, KEEPS_LESS = asked("triton.keeps_every_stage")
@@ -103,7 +103,7 @@ def _counts(stages: int, stage: Stage) -> list[tuple[int, tuple[Guard, ...]]]:
     """The stages of a pipeline, by platform: AMD's has a schedule of its own, with fewer, for products that are chained."""
     if not stage.is_chained or stages <= CHAINED:
         return [(stages, ())]
-    return [(stages, (on_platform("nvidia"),)), (CHAINED, (on_platform("hip"),))]
+    return [(stages, (on_platform("nvidia"),)), (OF_ANY_SCHEDULE, (on_platform("hip"),))]
 
 
 def _is_only_one(config: Node) -> bool:
