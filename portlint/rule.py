@@ -11,13 +11,15 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.condition import Guard, Literal, Name, Op, any_way, names, words_of
+from portlint.condition import Environment, Guard, Literal, Name, Op, Value, any_way, is_live, names, words_of
 from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
+from portlint.source.python.tiles import Stage
+from portlint.source.python.triton import Configuration
 from portlint.source.recipe import Entry
-from portlint.tables import cuda_name, is_cuda_name, torch_operators
+from portlint.tables import cuda_name, is_cuda_name, torch_operators, triton_functions, triton_vendor
 
 __all__ = [
     "DEVICE_PASS",
@@ -27,6 +29,7 @@ __all__ = [
     "Assumed",
     "AtLeast",
     "AtMost",
+    "Configuration",
     "Edit",
     "Entry",
     "Guard",
@@ -35,9 +38,12 @@ __all__ = [
     "Hits",
     "Node",
     "Rule",
+    "Stage",
+    "Value",
     "amdgcn",
     "any_of",
     "architectures",
+    "asked",
     "asked_by",
     "asks_for_platform",
     "at_least",
@@ -47,11 +53,14 @@ __all__ = [
     "has",
     "in_generation",
     "is_cuda_name",
+    "may_run",
     "none_runs",
     "on_platform",
     "one_runs",
     "ptx",
     "torch_operators",
+    "triton_functions",
+    "triton_vendor",
     "unless",
     "when",
     "words_of",
@@ -82,7 +91,7 @@ def at_most(needed: float) -> AtMost:
 
 
 def at_least(given: float) -> AtLeast:
-    """Assume that `given` is at least what the target states."""
+    """Assume that `given` is at least what the target asks for."""
     return AtLeast(given)
 
 
@@ -131,6 +140,11 @@ def on_platform(word: str) -> Guard:
     return Guard(Name(f"is_{word}"), True, f"is_{word}", 0)
 
 
+def asked(query: str) -> tuple[Guard, Guard]:
+    """The guards of what holds where a target answers a query with true, and of what holds where it does not."""
+    return Guard(Name(query), True, query, 0), Guard(Name(query), False, query, 0)
+
+
 def in_generation(major: int) -> Guard:
     """A guard that holds only on devices whose compute capability has that major version."""
     own = Op("item", (Name("device.capability"), Literal(0)))
@@ -155,6 +169,11 @@ def asked_by(guards: Sequence[Guard]) -> frozenset[str]:
 def asks_for_platform(guards: Sequence[Guard], *words: str) -> bool:
     """Whether guards ask for a macro or a query that has one of these words in its name: the code is chosen by that."""
     return any(not set(words).isdisjoint(words_of(name)) for name in asked_by(guards))
+
+
+def may_run(guards: Iterable[Guard], answers: Mapping[str, Value]) -> bool:
+    """Whether code under guards can run where queries are answered so; what is not known does not stop it."""
+    return is_live(guards, Environment(answers)) is not False
 
 
 def one_runs(places: Sequence[Node]) -> Guard:

@@ -5,6 +5,8 @@ A profile names the toolkit that builds for its machine ("HIP 7.0", "CUDA 12.8")
 
 `targets/tables/torch_operators.tsv` says which operators of PyTorch have no kernel where, and what happens then. A
 profile names the library that has the kernels of its machine, and its column ("Gaudi bridge 1.19.0 (hpu)").
+
+`targets/tables/triton_names.tsv` says which names of Triton belong to one vendor's back end.
 """
 
 from __future__ import annotations
@@ -144,3 +146,39 @@ def _families() -> tuple[tuple[str, CudaName], ...]:
     """The rows that stand for many names, the longest beginnings first."""
     rows = ((name[:-1], row) for name, row in cuda_names().items() if name.endswith("*"))
     return tuple(sorted(rows, key=lambda pair: -len(pair[0])))
+
+
+class TritonName(msgspec.Struct, frozen=True):
+    """One row: a name of a Triton module that is for one vendor's back end."""
+
+    name: str
+    vendor: str
+    """nvidia | amd"""
+    alone: str
+    """"yes" where the other vendor has nothing by that name"""
+
+
+@cache
+def triton_names() -> Mapping[str, TritonName]:
+    """Every row of the table, by qualified name."""
+    text = (files("portlint") / "targets" / "tables" / "triton_names.tsv").read_text(encoding="utf-8")
+    rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
+    next(rows)  # the header
+    return {row[0]: TritonName(*row) for row in rows}
+
+
+@cache
+def triton_vendor(module: str) -> str:
+    """The vendor whose back end a module of Triton is for, "NVIDIA" or "AMD"; "" for one that is for all."""
+    row = next((row for name, row in triton_names().items() if name.startswith(f"{module}.")), None)
+    return {"nvidia": "NVIDIA", "amd": "AMD"}[row.vendor] if row is not None and _is_of_vendor(module) else ""
+
+
+def _is_of_vendor(module: str) -> bool:
+    return any(part in ("cuda", "hip", "nvidia", "amd") for part in module.split("."))
+
+
+def triton_functions(module: str) -> tuple[str, ...]:
+    """The names of a module of one vendor's that the other's counterpart lacks."""
+    own = (row for name, row in triton_names().items() if name.rpartition(".")[0] == module)
+    return tuple(row.name.rpartition(".")[2] for row in own if row.alone == "yes")

@@ -14,7 +14,7 @@ from portlint.condition import UNANSWERABLE
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import tree_sitter
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from portlint.source.cxx.assembly import Assembly
     from portlint.source.python.nki import Tile
     from portlint.source.python.pallas import Launch, Side
+    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.triton import Configuration, Tuned
     from portlint.source.recipe import Entry
     from portlint.source.text import Lines
 
@@ -218,6 +220,55 @@ class Analysis:
         del call
         return None
 
+    def by_default(self, function: Node, expression: Node) -> Value:
+        """The value of an expression of a function that is called without arguments."""
+        del function, expression
+        return None
+
+    def annotation(self, name: Node) -> str:
+        """The annotation of a name."""
+        del name
+        return ""
+
+    def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
+        """What a name is unpacked from."""
+        del name
+        return None
+
+    def configurations(self, call: Node) -> tuple[Configuration, ...]:
+        """The configurations of a Triton kernel that a call stands for."""
+        del call
+        return ()
+
+    def tunings(self, config: Node) -> list[Tuned]:
+        """The Triton kernels that a configuration is listed for."""
+        del config
+        return []
+
+    def compilations(self, kernel: Node) -> list[Configuration]:
+        """The ways in which a Triton kernel is compiled."""
+        del kernel
+        return []
+
+    def launched(self, launch: Node) -> Node | None:
+        """The Triton kernel of a launch."""
+        del launch
+        return None
+
+    def grid(self, launch: Node) -> Node | None:
+        """The grid of a launch of a Triton kernel."""
+        del launch
+        return None
+
+    def shape_under(self, node: Node, values: Mapping[str, Value]) -> Shape | None:
+        """The shape of an expression in a Triton kernel."""
+        del node, values
+        return None
+
+    def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
+        """What a stage of a Triton kernel keeps."""
+        raise NotImplementedError
+
     def warp_operations(self, function: Node) -> list[Node]:
         """What a function does over the whole warp: votes, ballots, shuffles without a width, reads of `warpSize`."""
         del function
@@ -308,6 +359,40 @@ class Source:
     def imports(self, module: str) -> bool:
         """Whether the file imports a Python package, or includes a C++ header, of that name."""
         return self.analysis.imports(module)
+
+    def configurations(self, call: Node) -> tuple[Configuration, ...]:
+        """The configurations of a Triton kernel that a call stands for."""
+        del call
+        return ()
+
+    def tunings(self, config: Node) -> list[Tuned]:
+        """The Triton kernels that a configuration is listed for."""
+        del config
+        return []
+
+    def compilations(self, kernel: Node) -> list[Configuration]:
+        """The ways in which a Triton kernel is compiled."""
+        del kernel
+        return []
+
+    def launched(self, launch: Node) -> Node | None:
+        """The Triton kernel of a launch."""
+        del launch
+        return None
+
+    def grid(self, launch: Node) -> Node | None:
+        """The grid of a launch of a Triton kernel."""
+        del launch
+        return None
+
+    def shape_under(self, node: Node, values: Mapping[str, Value]) -> Shape | None:
+        """The shape of an expression in a Triton kernel."""
+        del node, values
+        return None
+
+    def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
+        """What a stage of a Triton kernel keeps."""
+        raise NotImplementedError
 
     def warp_operations(self, function: Node) -> list[Node]:
         """What a function does over the whole warp: votes, ballots, shuffles without a width, reads of `warpSize`."""

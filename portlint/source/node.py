@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from portlint.source import Source
     from portlint.source.python.nki import Tile
     from portlint.source.python.pallas import Launch, Side
+    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.triton import Configuration, Tuned
 
 
 class MissingField(KeyError):
@@ -236,6 +238,20 @@ class Node:
         """Of a name: the expression that it was last given before."""
         return self.source.analysis.assigned(self)
 
+    def by_default(self, expression: Node) -> Value:
+        """Of a function: the value of an expression in it, where the function is called without arguments."""
+        return self.source.analysis.by_default(self, expression)
+
+    @property
+    def annotation(self) -> str:
+        """Of a name in Python: its annotation, "" without one and where it is bound more than once."""
+        return self.source.analysis.annotation(self)
+
+    @property
+    def unpacked(self) -> tuple[Node, int, int] | None:
+        """Of a name in Python: what it was last unpacked from, its place there, and how many names take it apart."""
+        return self.source.analysis.unpacked(self)
+
     @property
     def declaration(self) -> Node | None:
         """Of a name: the declarator that it means, if there is only one."""
@@ -320,6 +336,41 @@ class Node:
     def products(self) -> list[Node]:
         """Of the call that makes a tile in an NKI kernel: the matrix products that are accumulated in it."""
         return self.source.analysis.products_into(self)
+
+    # ---- Triton -----------------------------------------------------------------------------------------------------
+
+    @property
+    def configurations(self) -> tuple[Configuration, ...]:
+        """Of a `triton.Config` call, the configurations that it stands for; of a launch, the one that it asks for."""
+        return self.source.analysis.configurations(self)
+
+    @property
+    def tunings(self) -> list[Tuned]:
+        """Of a `triton.Config` call: the kernels that it is listed for; of `triton.autotune`, that which it tunes."""
+        return self.source.analysis.tunings(self)
+
+    @property
+    def compilations(self) -> list[Configuration]:
+        """Of a Triton kernel: the ways in which it is compiled, as far as the file says."""
+        return self.source.analysis.compilations(self)
+
+    @property
+    def launched(self) -> Node | None:
+        """Of a launch: the Triton kernel, where the file defines it."""
+        return self.source.analysis.launched(self)
+
+    @property
+    def grid(self) -> Node | None:
+        """Of a launch of a Triton kernel: the grid, where it is written out."""
+        return self.source.analysis.grid(self)
+
+    def shape_under(self, values: Mapping[str, Value]) -> Shape | None:
+        """In a Triton kernel: the shape under a configuration's values, () for a scalar, None where not known."""
+        return self.source.analysis.shape_under(self, values)
+
+    def staged(self, values: Mapping[str, Value]) -> Stage:
+        """Of a Triton kernel: what one stage keeps for products in the pipelined loop that keeps most."""
+        return self.source.analysis.staged(self, values)
 
     # ---- calls ------------------------------------------------------------------------------------------------------
 

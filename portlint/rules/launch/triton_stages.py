@@ -1,12 +1,14 @@
 """A Triton tile configuration is taken to fit the shared memory of the machine it was tuned on.
 
-The software pipeline keeps `num_stages - 1` tiles of both operands in shared memory, at the least. A configuration for
-228 KiB of Hopper does not start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on
-with the rest, so the tuning is lost but the kernel runs.
+The software pipeline keeps the tiles of both operands in shared memory, for `num_stages - 1` stages at the least, and for
+all of them where the copies are asynchronous and the matrix unit reads shared memory. A configuration for 228 KiB of Hopper
+does not start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on with the rest, so the
+tuning is lost but the kernel runs; where nothing in the list fits, it does not.
 
 ## Exceptions
 Only operands that reach `tl.dot` in a loop as they were loaded are counted: what is scaled or converted in between passes
-through registers.
+through registers. Loops that Triton does not pipeline (`while`, `tl.static_range`) are silent, and so are lists that the
+file prunes by a function of its own.
 
 ## References
 https://triton-lang.org/main/python-api/generated/triton.Config.html
@@ -15,12 +17,13 @@ https://triton-lang.org/main/python-api/generated/triton.Config.html
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from portlint.rule import Hit, Hits, Node, Rule, at_most
+from portlint.rule import Configuration, Guard, Hit, Hits, Node, Rule, Stage, Value, asked, at_most, on_platform
 
 rule = Rule(
     assumes={},
-    message="'{text}' keeps at least {assumed} bytes in shared memory, at {element} an element; {target} has {fact}.",
+    message="'{text}'{which} keeps at least {assumed} bytes in shared memory, at {element} an element; {target} has {fact}.",
     remedy={
         "amd": "Add configurations with fewer stages (`num_stages=2`) and smaller BLOCK_K; choose the list by `triton.runtime.driver.active.get_current_target()`.",
         "*": "Add configurations with fewer stages or smaller tiles, and choose the list by the device's shared memory, `max_shared_mem` of `triton.runtime.driver.active.utils.get_device_properties(index)`.",
@@ -32,53 +35,111 @@ EDGES = {
     "n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "BLOCK_SIZE_N1"),
     "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
 }
+CHAINED, OF_ANY_SCHEDULE = 3, 2
+"""products of products: up to so many stages AMD's back end keeps as others do, and beyond at least so many"""
 NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
+KEEPS_ALL, KEEPS_LESS = asked("triton.keeps_every_stage")
 
 
 @rule.calls("triton.Config")
 def configuration(call: Node) -> Hits:
-    tile, stages = call.argument(0, "kwargs"), call.argument(2, "num_stages")
-    if tile is None or stages is None or tile.type != "dictionary":
+    if any(one.listed.is_pruned for one in call.tunings) or (not call.tunings and _is_pruned_somewhere(call)):
         return
-    edges = {pair["key"].constant: pair["value"].constant for pair in tile.children if pair.type == "pair"}
-    sizes = [next((edges[name] for name in names if name in edges), None) for names in EDGES.values()]
-    if any(keyword["name"].text == "prune_configs_by" for keyword in call.source.root.walk("keyword_argument")):
-        return  # the file drops what does not fit by itself
-    count = stages.constant
-    if not isinstance(count, int) or not all(isinstance(size, int) for size in sizes):
+    # Triton drops what does not fit, so long as something is left
+    verdict = "breaks" if _is_only_one(call) else "degrades"
+    largest: dict[tuple[Guard, ...], tuple[int, Configuration, Stage]] = {}
+    for one in call.configurations:
+        stage = _stage(call, one.values)
+        if one.is_certain and stage is not None:
+            size = _stages(one.values) * stage.elements
+            if size > largest.get(one.guards, (0,))[0]:
+                largest[one.guards] = size, one, stage
+    for _, one, stage in largest.values():
+        which = f" with {_written(one.values)}" if len(call.configurations) > 1 else ""
+        yield from _hits(call, one, stage, which, verdict)
+
+
+@rule.calls("triton.autotune")
+def nothing_fits(call: Node) -> Hits:
+    """A list of several configurations of which even the smallest is too large."""
+    for tuned in call.tunings:
+        listed = tuned.listed
+        every = [(one, _stage(config, one.values)) for config in listed.configs for one in config.configurations]
+        sizes = [(_stages(one.values) * stage.elements, one, stage) for one, stage in every if stage and one.is_certain]
+        if listed.is_complete and not listed.is_pruned and 1 < len(every) == len(sizes):
+            _, one, stage = min(sizes, key=lambda entry: entry[0])
+            which = f", in the smallest of its {len(every)} configurations,"
+            yield from _hits(call["function"], one, stage, which, "breaks")
+
+
+@rule.python("(call function: (subscript)) @call")
+def launch(call: Node) -> Hits:
+    stages, kernel = call.argument(None, "num_stages"), call.launched
+    if stages is None or kernel is None:
         return
-    m, n, k = (int(size) for size in sizes)  # type: ignore[arg-type]
-    element_bytes = 1 if any(NARROW.fullmatch(one.text) for one in call.source.root.walk("attribute")) else 2
-    needed = (count - 1) * _elements_of_a_stage(call, m * k, k * n) * element_bytes
-    yield Hit(
-        call,
-        assumes={"memory.shared_bytes": at_most(needed)},
-        words={"element": "1 byte" if element_bytes == 1 else "2 bytes"},
-        otherwise="breaks" if call.role("only-element") else "degrades",
-        language="triton",
-    )
+    for one in call.configurations:
+        yield from _hits(stages, one, kernel.staged(one.values), "", "breaks")
 
 
-def _elements_of_a_stage(config: Node, left: int, right: int) -> int:
-    """The elements that a stage keeps for `tl.dot` in a loop: of an operand that comes from memory as it is.
+def _hits(node: Node, one: Configuration, stage: Stage, which: str, verdict: str) -> Hits:
+    """A pipeline as most back ends keep it, and as those do that keep every stage: for products of 64 rows and more."""
+    warps = one.values.get("num_warps", 4)
+    keeps_all = stage.rows >= 64 and isinstance(warps, int) and warps >= 4
+    is_narrow = any(NARROW.fullmatch(word.text) for word in node.source.root.walk("attribute"))
+    for stages, platform in _counts(_stages(one.values), stage):
+        for kept, guard in ((stages - 1, KEEPS_LESS), (stages - (not keeps_all), KEEPS_ALL)):
+            yield Hit(
+                node,
+                assumes={"memory.shared_bytes": at_most(kept * stage.elements * (1 if is_narrow else 2))},
+                words={"element": "1 byte" if is_narrow else "2 bytes", "which": which},
+                guards=(*one.guards, *platform, guard),
+                otherwise=verdict,
+                language="triton",
+            )
 
-    An operand that is converted or scaled in between passes through registers. Kernels of other files are taken to
-    keep both operands.
+
+def _counts(stages: int, stage: Stage) -> list[tuple[int, tuple[Guard, ...]]]:
+    """The stages of a pipeline, by platform: AMD's has a schedule of its own, with fewer, for products that are chained."""
+    if not stage.is_chained or stages <= CHAINED:
+        return [(stages, ())]
+    return [(stages, (on_platform("nvidia"),)), (OF_ANY_SCHEDULE, (on_platform("hip"),))]
+
+
+def _is_only_one(config: Node) -> bool:
+    """Whether a call stands for the one configuration of every list that it is in."""
+    if config.tunings:
+        return len(config.configurations) == 1 and all(len(one.listed.configs) == 1 for one in config.tunings)
+    return config.role("only-element") and len(config.configurations) == 1
+
+
+def _stages(values: Mapping[str, object]) -> int:
+    stages = values.get("num_stages")
+    return stages if isinstance(stages, int) else 1
+
+
+def _written(values: Mapping[str, object]) -> str:
+    """The numbers of a configuration, as they are written."""
+    return ", ".join(f"{name}={value}" for name, value in values.items() if name not in ("num_warps", "num_ctas"))
+
+
+def _is_pruned_somewhere(config: Node) -> bool:
+    """Whether the file drops what does not fit by itself."""
+    return any(keyword["name"].text == "prune_configs_by" for keyword in config.source.root.walk("keyword_argument"))
+
+
+def _stage(config: Node, values: Mapping[str, Value]) -> Stage | None:
+    """What a stage of the kernel that a configuration is for keeps; None where that is not known.
+
+    A list in a file without products is for the kernels of other files: these are taken to keep both operands.
     """
-    dots = [call for call in config.source.root.walk("call") if call.name == "triton.language.dot"]
-    kernel = next(config.ancestors("decorated_definition"), None)
-    own = [dot for dot in dots if kernel is not None and dot.function == kernel["definition"]]
-    if not dots:
-        return left + right
-    kept = [_kept(dot, left, right) for dot in own or dots]
-    return max(kept) if own else min(kept)
-
-
-def _kept(dot: Node, left: int, right: int) -> int:
-    if not any(True for _ in dot.ancestors("for_statement", "while_statement")):
-        return 0
-    first, second = dot.argument(0, "input"), dot.argument(1, "other")
-    kept_first = first is not None and first.role("loaded")
-    kept_second = second is not None and second.role("loaded")
-    return left * kept_first + right * kept_second
+    if config.tunings:
+        stages = [one.kernel.staged(values) for one in config.tunings]
+        known = [stage for stage in stages if stage.elements]
+        return max(known, key=lambda stage: stage.elements) if known else None
+    if config.source.mentions("tl.dot"):
+        return None
+    m, n, k = (next((values[name] for name in names if name in values), None) for names in EDGES.values())
+    if isinstance(m, int) and isinstance(n, int) and isinstance(k, int):
+        return Stage(m * k + k * n, 0)
+    return None

@@ -16,9 +16,15 @@ from portlint.source.python.nki import Nki, Tile
 from portlint.source.python.pallas import Launch, Pallas, Side
 from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
+from portlint.source.python.tiles import Tiles
+from portlint.source.python.triton import Triton
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from portlint.condition import Expression, Guard, Value
+    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.triton import Configuration, Tuned
     from portlint.source.recipe import Entry
 
 
@@ -43,6 +49,14 @@ class PythonAnalysis(Analysis):
         return Kernels(self.scopes)
 
     @cached_property
+    def _triton(self) -> Triton:
+        return Triton(self.scopes)
+
+    @cached_property
+    def _tiles(self) -> Tiles:
+        return Tiles(self.scopes, self._triton)
+
+    @cached_property
     def _pallas(self) -> Pallas:
         return Pallas(self.scopes)
 
@@ -60,6 +74,20 @@ class PythonAnalysis(Analysis):
     def constant(self, node: Node) -> Value:
         """The value of an expression, folded through named constants; None where it is not known."""
         return constant(self.scopes, node)
+
+    def by_default(self, function: Node, expression: Node) -> Value:
+        """The value of an expression of a function that is called without arguments."""
+        defaults: dict[str, Value] = {}
+        for parameter in function["parameters"].children:
+            default = parameter.get("value") if parameter.type.endswith("default_parameter") else None
+            if default is not None:
+                defaults[parameter["name"].text] = self.constant(default)
+        return constant(self.scopes, expression, known=defaults)
+
+    def declaration(self, name: Node) -> Node | None:
+        """The function or class of the file that a name means, if it means nothing else."""
+        binding = self.scopes.only(name.text, name) if name.type == "identifier" else None
+        return binding.value if binding is not None and binding.kind in ("function", "class") else None
 
     def name(self, node: Node) -> str:
         """The qualified name with import aliases resolved: `t.cuda.synchronize` after `import torch as t`."""
@@ -110,6 +138,20 @@ class PythonAnalysis(Analysis):
         binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None
         return binding.value if binding is not None and binding.kind == "assign" else None
 
+    def annotation(self, name: Node) -> str:
+        """The annotation of a name, where it is bound once."""
+        binding = self.scopes.only(name.text, name) if name.type == "identifier" else None
+        return binding.annotation if binding is not None else ""
+
+    def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
+        """What a name is unpacked from: the whole, the name's place, and how many there are."""
+        binding = self.scopes.binding(name.text, name) if name.type == "identifier" else None
+        statement = binding.value.parent if binding is not None and binding.value is not None else None
+        if binding is None or binding.value is None or binding.kind != "item" or statement is None:
+            return None
+        names = statement.get("left")
+        return None if names is None else (binding.value, binding.index, len(names.children))
+
     def compiled(self, mark: Node) -> Node | None:
         """The function that a mark such as `numba.cuda.jit` compiles for the device."""
         return self._kernels.compiled(mark)
@@ -125,6 +167,34 @@ class PythonAnalysis(Analysis):
     def launched_bytes(self, call: Node) -> Node | None:
         """The dynamic shared memory that a launch `kernel[grid, block, stream, bytes](...)` asks for."""
         return next(iter(self._kernels.configuration(call)[3:4]), None)
+
+    def configurations(self, call: Node) -> tuple[Configuration, ...]:
+        """Of a `triton.Config` call, the configurations that it stands for; of a launch, the one that it asks for."""
+        return self._triton.configurations(call)
+
+    def tunings(self, config: Node) -> list[Tuned]:
+        """The kernels of the file that a `triton.Config` call is listed for."""
+        return self._triton.tunings(config)
+
+    def compilations(self, kernel: Node) -> list[Configuration]:
+        """The ways in which a Triton kernel is compiled, as far as the file says."""
+        return self._triton.compilations(kernel)
+
+    def launched(self, launch: Node) -> Node | None:
+        """The Triton kernel of a launch, where the file defines it."""
+        return self._triton.launched(launch)
+
+    def grid(self, launch: Node) -> Node | None:
+        """The grid of a launch of a Triton kernel, where it is written out."""
+        return self._triton.grid(launch)
+
+    def shape_under(self, node: Node, values: Mapping[str, Value]) -> Shape | None:
+        """The shape of an expression in a Triton kernel under a configuration's values."""
+        return self._tiles.shape(node, values)
+
+    def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
+        """What one stage keeps for products in the pipelined loop of a Triton kernel that keeps most."""
+        return self._tiles.staged(kernel, values)
 
     def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:
         """The threads that a block size comes to."""

@@ -63,6 +63,7 @@ _SM_NAME = re.compile(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|nu
 _NVIDIA_PART = re.compile(
     r"(^|_)(sm_?(at_least_|ge_)?\d{2,3}[af]?|hopper|blackwell|h100|h200|b200|a100|ampere)(_|$)", re.IGNORECASE
 )
+_ARITHMETIC = frozenset(("+", "-", "*", "//", "%"))
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
@@ -85,7 +86,7 @@ def condition(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Expression:
         case "conditional_expression" if len(node.children) == 3:
             body, test, other = node.children
             return Op("if", (inner(test), inner(body), inner(other)))
-        case "binary_operator" if node["operator"].text in "+-*":
+        case "binary_operator" if node["operator"].text in _ARITHMETIC:
             return Op(node["operator"].text, (inner(node["left"]), inner(node["right"])))
         case "comparison_operator":
             return _comparison(scopes, node, depth)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from portlint.condition import Value
     from portlint.source.node import Node
     from portlint.source.python.scopes import Scopes
@@ -39,8 +41,14 @@ def _small(exponent: Any) -> Any:
     return exponent
 
 
-def constant(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Value:
-    """The value of an expression; None where it is not known, and for `None` itself."""
+_NOTHING: Mapping[str, Value] = {}
+
+
+def constant(scopes: Scopes, node: Node, depth: int = _DEPTH, known: Mapping[str, Value] = _NOTHING) -> Value:
+    """The value of an expression; None where it is not known, and for `None` itself.
+
+    `known` gives values to names, such as those of a round of a loop.
+    """
     if not depth:
         return None
     match node.type:
@@ -49,15 +57,15 @@ def constant(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Value:
         case "true" | "false":
             return node.type == "true"
         case "concatenated_string":
-            parts = [constant(scopes, child, depth - 1) for child in node.children]
+            parts = [constant(scopes, child, depth - 1, known) for child in node.children]
             return "".join(map(str, parts)) if all(isinstance(part, str) for part in parts) else None
         case "parenthesized_expression":
-            return constant(scopes, node.children[0], depth - 1) if node.children else None
+            return constant(scopes, node.children[0], depth - 1, known) if node.children else None
         case "tuple" | "list" | "expression_list" | "set":
-            items = tuple(constant(scopes, child, depth - 1) for child in node.children)
+            items = tuple(constant(scopes, child, depth - 1, known) for child in node.children)
             return None if any(item is None for item in items) else items
         case "unary_operator":
-            value = constant(scopes, node["argument"], depth - 1)
+            value = constant(scopes, node["argument"], depth - 1, known)
             if isinstance(value, int | float):
                 return (
                     -value
@@ -68,11 +76,31 @@ def constant(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Value:
                 )
             return None
         case "binary_operator":
-            return _fold(scopes, node, depth)
+            return _fold(scopes, node, depth, known)
+        case "subscript" if node["value"].type in ("identifier", "dictionary"):
+            return _entry(scopes, node, depth, known)
+        case "identifier" if node.text in known:
+            return known[node.text]
         case "identifier":
             binding = scopes.only(node.text, node)
             if binding is not None and binding.kind == "assign" and binding.value is not None:
-                return constant(scopes, binding.value, depth - 1)
+                return constant(scopes, binding.value, depth - 1, known)
+    return None
+
+
+def _entry(scopes: Scopes, node: Node, depth: int, known: Mapping[str, Value]) -> Value:
+    """The entry of a dictionary that is written out, by a constant key."""
+    table: Node | None = node["value"]
+    key = node.get("subscript")
+    if table is not None and table.type == "identifier":
+        binding = scopes.only(table.text, table)
+        table = binding.value if binding is not None and binding.kind == "assign" else None
+    wanted = constant(scopes, key, depth - 1, known) if key is not None else None
+    if table is None or table.type != "dictionary" or wanted is None:
+        return None
+    for pair in table.children:
+        if pair.type == "pair" and constant(scopes, pair["key"], depth - 1) == wanted:
+            return constant(scopes, pair["value"], depth - 1)
     return None
 
 
@@ -87,8 +115,9 @@ def _literal(node: Node) -> Value:
     return value if isinstance(value, int | float | str) else None
 
 
-def _fold(scopes: Scopes, node: Node, depth: int) -> Value:
-    left, right = constant(scopes, node["left"], depth - 1), constant(scopes, node["right"], depth - 1)
+def _fold(scopes: Scopes, node: Node, depth: int, known: Mapping[str, Value]) -> Value:
+    left = constant(scopes, node["left"], depth - 1, known)
+    right = constant(scopes, node["right"], depth - 1, known)
     symbol = node["operator"].text
     if isinstance(left, tuple) and isinstance(right, tuple) and symbol == "+":
         return left + right

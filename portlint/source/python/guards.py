@@ -36,6 +36,7 @@ _CUDA = Name("torch.cuda.is_available")
 _CUDA_NAMES = frozenset(("cuda", "nvidia"))
 _OTHER_NAMES = frozenset("mps metal hpu habana gaudi xpu npu ascend tpu xla neuron cpu".split())
 """folders and files of other machines beside those of CUDA"""
+_LISTS = ("list", "list_comprehension", "tuple", "binary_operator")
 _REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
 _PASSING_OVER_WORDS = frozenset(("skip", "disable", "disabled", "exclude", "unsupported", "xfail"))
 _REGISTERING_WORDS = frozenset(
@@ -108,6 +109,9 @@ class Guards:
                     yield from self._loop(parent)
             case "case_clause":
                 yield from self._case(parent, child)
+            case "assignment" if child == parent.get("right") and child.type in _LISTS:
+                if self.scopes.source.mentions("triton") and "Config(" in child.text:
+                    yield from self._listed_where(parent)
             case "function_definition":
                 if child == parent["body"]:
                     yield from self._fixtures(parent)
@@ -165,6 +169,19 @@ class Guards:
             self._calls[function.start] = None  # a function that calls itself adds nothing
             self._calls[function.start] = self._any_call(function)
         return self._calls[function.start]
+
+    def _listed_where(self, assignment: Node) -> Iterator[Guard]:
+        """That a list of configurations is used, where every use of its name is under guards."""
+        name = assignment["left"]
+        uses = self.scopes.uses(name.text) if name.type == "identifier" else []
+        uses = [use for use in uses if not assignment.start <= use.start < assignment.end]
+        if not 0 < len(uses) <= _MOST_CALLS or self._following >= _DEPTH:
+            return
+        self._following += 1
+        ways = [self.of(use) for use in uses]
+        self._following -= 1
+        if all(ways):
+            yield any_way(ways, f"uses of {name.text}", assignment.line)
 
     def _any_call(self, function: Node) -> Guard | None:
         name, owner = function["name"].text, function.parent
