@@ -5,7 +5,8 @@ where that device does not exist: "Attempting to deserialize object on a CUDA de
 
 ## Exceptions
 A test that loads a checkpoint mostly loads what it has saved itself, and is silent; so is a load of what the same file
-saves under the same name, for it comes from the machine that it goes to.
+saves under the same name, for it comes from the machine that it goes to. Where all that a file saves has been brought to
+the CPU first, what it loads has been, too. Bytes in memory in a file that also saves, and the states of scalers and schedulers, are silent.
 
 ## References
 https://docs.pytorch.org/docs/stable/generated/torch.load.html
@@ -32,10 +33,20 @@ SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 def load(call: Node) -> Hits:
     if call.role("test") or _is_of_scalars(call) or (call.arguments and _is_saved_here(call.arguments[0])):
         return  # a test loads what it has saved
+    if call.arguments and _is_bytes(call.arguments[0]) and _saves(call):
+        return
     place = call.argument(1, "map_location")
     splat = any(child.type in ("dictionary_splat", "list_splat") for child in call["arguments"].children)
     if (place is None or place.type == "none") and not splat and not call.role("guarded-call"):
         yield Hit(call["function"])
+
+
+def _is_bytes(file: Node) -> bool:
+    """Whether what is loaded comes from memory, where this program or its peers have written it."""
+    function = file.function
+    parameters = function["parameters"].children if function is not None else []
+    given = [file, file.assigned, *(one for one in parameters if one.text.startswith(f"{file.text}:"))]
+    return any(one is not None and "BytesIO" in one.text for one in given)
 
 
 def _is_of_scalars(call: Node) -> bool:
@@ -49,9 +60,13 @@ def _is_of_scalars(call: Node) -> bool:
 
 def _is_saved_here(file: Node) -> bool:
     """Whether the same file saves under the name that is loaded, as one that goes on where it stopped."""
-    module = list(file.ancestors())[-1]
-    return any(
-        len(call.arguments) > 1 and call.arguments[1].text == file.text
-        for call in module.walk("call")
-        if call.name in SAVING
-    )
+    saves = _saves(file)
+    if any(call.arguments[1].text == file.text for call in saves):
+        return True
+    return bool(saves) and all(call.arguments[0].role("on-host") for call in saves)
+
+
+def _saves(node: Node) -> list[Node]:
+    """The calls that save something in the file of a node."""
+    module = list(node.ancestors())[-1]
+    return [call for call in module.walk("call") if call.name in SAVING and len(call.arguments) > 1]

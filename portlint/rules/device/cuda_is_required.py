@@ -71,9 +71,15 @@ def _is_about_cuda(test: Node) -> bool:
     """Whether a test asks for CUDA, and decides about all that follows in the function or the module."""
     if not any(map(test.asks, QUERIES)) or not test.source.imports("torch") or test.role("test"):
         return False
-    if _is_in_a_branch(test) or _is_named_for_cuda(test):
+    if _is_in_a_branch(test) or _is_named_for_cuda(test) or _is_not_called(test):
         return False
     return not test.asks("device.is_cuda") and not _is_of_a_tensor(test) and not test.role("guarded-call")
+
+
+def _is_not_called(test: Node) -> bool:
+    """Whether a test takes the function for its answer: that is always true, and refuses nobody."""
+    asked = (one for one in test.walk("attribute") if one.name == "torch.cuda.is_available")
+    return any(one.parent is None or one.parent.get("function") != one for one in asked)
 
 
 def _is_of_a_tensor(test: Node) -> bool:

@@ -91,12 +91,20 @@ def legacy_type(name: Node) -> Hits:
         yield Hit(name)
 
 
+def _serves_triton(literal: Node) -> bool:
+    """Whether the function around a device launches a Triton kernel: where there is no Triton, that comes first."""
+    function = literal.function
+    if function is None or not literal.source.imports("triton"):
+        return False
+    return any(call["function"].type == "subscript" for call in function.walk("call"))
+
+
 @rule.python('((string) @literal (#match? @literal "^[fF]?[\'\\"]cuda(:.*)?[\'\\"]$"))')
 def device_string(literal: Node) -> Hits:
     if not _is_torch(literal) or literal.role("guarded-call"):
         return
     value = _device_of(literal)
-    if _decides(value):
+    if _decides(value) and not _serves_triton(literal):
         named = _named(value)
         uses = named.uses if named is not None else []
         yield Hit(literal, guards=(*literal.guards, one_runs(uses)) if uses else None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.source.python import arrays
+from portlint.source.python import arrays, users
 from portlint.source.python.constants import constant
 from portlint.source.python.queries import assigned_attributes, assigned_items, calls_of
 
@@ -537,7 +537,14 @@ class Values:
         given = self._arguments_for(parameter)
         known = [self.of(one, depth - 1) for one in given if one is not None]
         joined = join(known) if len(known) == len(given) else NOTHING
-        return msgspec.structs.replace(joined, place="") if joined.kind in ("tensor", "array") else NOTHING
+        if joined.kind not in ("tensor", "array"):
+            return NOTHING
+        return joined if joined.place == "host" and self._has_no_other_calls(parameter) else _anywhere(joined)
+
+    def _has_no_other_calls(self, parameter: Node) -> bool:
+        """Whether the function around a parameter is called in its own file only, as far as the project shows."""
+        function = next(parameter.ancestors("function_definition"), None)
+        return function is not None and users.calls_from_elsewhere(function) == []
 
     def _defaults(self, parameter: Node, binding: Binding) -> list[Node]:
         """What the file passes for a parameter, and its default where a call leaves it out, or none is in the file."""
@@ -946,6 +953,10 @@ def _annotated(annotation: str) -> Abstract:
     if annotation in ("int", "float", "bool"):
         return Abstract("number")
     return Abstract("text") if annotation == "str" else NOTHING
+
+
+def _anywhere(value: Abstract) -> Abstract:
+    return msgspec.structs.replace(value, place="")
 
 
 def arithmetic(operator: str, left: Abstract, right: Abstract) -> Abstract:
