@@ -99,8 +99,10 @@ def setting(entry: Entry) -> Hits:
 
 @rule.cmake("(normal_command (identifier) (argument_list (argument) @variable))")
 def amd_list(variable: Node) -> Hits:
+    if variable.text not in OF_AMD:
+        return
     sets = [one for one in variable.source.root.walk("normal_command") if _sets(one, variable.text)]
-    if variable.text in OF_AMD and sets and variable == sets[-1].arguments[0]:
+    if sets and variable == sets[-1].arguments[0]:
         values = [_value(one, one.arguments[1:]) for one in sets]
         items = [str(item) for value in values for argument in value for item in argument.items]
         yield from _judge_amd(values[-1][0], " ".join(items), variable.guards)
