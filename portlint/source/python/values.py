@@ -306,10 +306,10 @@ class Values:
         if known.dtype and any(one.dtype != known.dtype for one in others):
             known = msgspec.structs.replace(known, dtype="")
         opens = binding.kind in ("assign", "item", "loop", "parameter")
+        if known.kind in ("", "tensor") and _is_number_here(node):
+            return Abstract("number")
         if known == NOTHING and opens and self._is_used_as_tensor(node):
             return Abstract("tensor")
-        if known.kind == "tensor" and _is_number_here(node):
-            return Abstract("number")
         return NOTHING if self._may_be_other(node, binding, known, depth) else known
 
     def _bound(self, node: Node, binding: Binding, depth: int) -> Abstract:
