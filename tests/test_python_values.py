@@ -478,3 +478,18 @@ def test_packages_that_were_looked_for(code: str, expected: bool) -> None:
 def test_an_unknown_role_is_an_error() -> None:
     with pytest.raises(ValueError, match="no such role in Python: lane"):
         marked("here()").role("lane")
+
+
+@pytest.mark.parametrize(
+    ("code", "place"),
+    [
+        ("batch = tokenizer(texts, return_tensors='pt')\nit = batch['input_ids']", "on-host"),
+        ("batch = tokenizer(texts, return_tensors='pt')\nit = batch.attention_mask", "on-host"),
+        ("batch = tokenizer(texts, return_tensors='pt').to(device)\nit = batch['input_ids']", "on-device"),
+        ("it = tokenizer(texts, return_tensors='pt')['input_ids'].to(device)", "on-device"),
+        ("from torchvision import transforms as T\nit = T.ToTensor()(image)", "on-host"),
+        ("from torchvision import transforms as T\nit = T.ToTensor()(image).to(device)", "on-device"),
+    ],
+)
+def test_what_tokenizers_and_transforms_make_is_on_the_host(code: str, place: str) -> None:
+    assert roles(value(IMPORTS + code), "tensor", "on-host", "on-device") == {"tensor", place}

@@ -31,8 +31,8 @@ class Abstract(msgspec.Struct, frozen=True):
     """A value as far as it is known."""
 
     kind: str = ""
-    """tensor | array (NumPy) | traced (a JAX array) | number | text | list | object | image (PIL) |
-    generator (of NumPy's random numbers) | other | "" for unknown"""
+    """tensor | batch (of tensors by name) | array (NumPy) | traced (a JAX array) | number | text | list | object |
+    image (PIL) | generator (of NumPy's random numbers) | other | "" for unknown"""
     dtype: str = ""
     """float64, float32, bfloat16, int64, ... or ""; of Python's own numbers int, float or complex"""
     place: str = ""
@@ -129,6 +129,7 @@ _HOST_LOADERS = frozenset(
     " torchvision.transforms.functional.pil_to_tensor".split()
 )
 """functions that read files or images into tensors on the CPU"""
+_TO_TENSOR = frozenset(("torchvision.transforms.ToTensor", "torchvision.transforms.PILToTensor"))
 _LIKE_TORCH = ("torchaudio.functional.", "torchvision.transforms.functional.")
 _NUMBER_METHODS = frozenset(
     "size dim ndimension numel nelement element_size backward data_ptr stride storage_offset get_device".split()
@@ -266,6 +267,8 @@ class Values:
 
     def _subscript(self, node: Node, depth: int) -> Abstract:
         value = self.of(node["value"], depth - 1)
+        if value.kind == "batch":
+            return Abstract("tensor", "", value.place)
         whole = value.kind in ("tensor", "array", "traced")
         if not whole and (item := join([self.of(one, depth - 1) for one in self._items(node)])).kind:
             return item
@@ -290,6 +293,8 @@ class Values:
             return msgspec.structs.replace(owner, dtype=_NARROWED.get(owner.dtype, owner.dtype))
         if attribute in ("T", "mT", "data", "grad"):
             return self.of(node["object"], depth - 1)
+        if (owner := self.of(node["object"], depth - 1)).kind == "batch":
+            return Abstract("tensor", "", owner.place)
         if self.scopes.qualified(node) in ("numpy.pi", "numpy.e", "math.pi", "math.e", "numpy.inf", "math.inf"):
             return Abstract("number", "float")
         if attribute == "shape" and self.of(node["object"], depth - 1).sized:
@@ -584,6 +589,11 @@ class Values:
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", *_TRACED_LINEAR)):
             return Abstract("traced", self._traced_dtype(node, name, depth), "device")
         function = node["function"]
+        tensors = node.argument(None, "return_tensors")  # of a tokenizer or processor
+        if tensors is not None and tensors.constant == "pt":
+            return Abstract("batch", "", "host")
+        if function.type == "call" and self.scopes.qualified(function) in _TO_TENSOR:
+            return Abstract("tensor", "float32", "host")
         if name in _ELSEWHERE:
             return self._read(node, _ELSEWHERE[name])
         if name in _KEEP_DTYPE and node.arguments:
@@ -733,6 +743,8 @@ class Values:
         return Abstract("tensor", dtype or _result(name, merged.dtype), merged.place, "data" if sized else "")
 
     def _method(self, node: Node, method: str, owner: Abstract) -> Abstract:
+        if owner.kind == "batch":
+            return Abstract("batch", "", "device") if method in ("to", "cuda") else NOTHING
         if method in _HOST_METHODS:
             read = owner.kind == "tensor" and owner.place != "host" and method != "numpy"
             place = "device" if read else "host"
