@@ -69,15 +69,15 @@ _DECODES = frozenset(("argmax", "multinomial", "topk", "gumbel_softmax"))
 """what chooses the next token"""
 _LOADER = re.compile(r"(loader|_dl|dl)$", re.IGNORECASE)
 _HOST_FUNCTION = re.compile(
-    r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+|test_\w+)$"
+    r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+|test_\w+|cpu_\w+|\w+_cpu)$"
 )
 _HOST_CLASS = re.compile(
     r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
 )
 _HOST_FILE = re.compile(
-    r"(^|[/\\])(tests?[/\\].*|conftest|test_[^/\\]*|[^/\\]*_test|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$"
+    r"(^|[/\\])((tests?|cpu)[/\\].*|conftest|cpu_[^/\\]*|test_[^/\\]*|[^/\\]*_test|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$"
 )
-"""tests, and scripts that prepare data or convert checkpoints"""
+"""tests, code for the CPU, and scripts that prepare data or convert checkpoints"""
 _REGIONS = ("for_statement", "while_statement", "function_definition")
 _PACKAGE_ROOTS = ("", "src", "python")
 """folders above a file in which a tree keeps its packages"""
