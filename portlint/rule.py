@@ -18,6 +18,7 @@ from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
 from portlint.source.python.tiles import Stage
 from portlint.source.python.triton import Configuration
+from portlint.source.python.values import CREATORS as TORCH_CREATORS
 from portlint.source.recipe import Entry
 from portlint.tables import cuda_name, is_cuda_name, torch_operators, triton_functions, triton_vendor
 
@@ -25,6 +26,7 @@ __all__ = [
     "DEVICE_PASS",
     "HOST_PASS",
     "PYTHON_KERNELS",
+    "TORCH_CREATORS",
     "AnyOf",
     "Assumed",
     "AtLeast",

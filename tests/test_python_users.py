@@ -103,3 +103,23 @@ def test_options_of_the_command_line_reach_a_class_that_a_table_names(tmp_path: 
     )
     assert found(tmp_path, {"bench.py": script, "other.py": script.replace("vars", "dict")}, "bench.py") == []
     assert found(tmp_path, {}, "other.py") == [9]
+
+
+@pytest.mark.parametrize(
+    ("top", "name", "lines"), [("tests", "gate.py", [4]), ("cpu", "gate.py", [4]), ("work", "tests/gate.py", [])]
+)
+def test_what_the_folders_above_a_project_are_called_says_nothing(
+    tmp_path: Path, top: str, name: str, lines: list[int]
+) -> None:
+    code = "import torch\n\n\nassert torch.cuda.is_available()\n"
+    assert found(tmp_path / top / "project", {name: code}, name) == lines
+
+
+def test_a_device_beside_a_triton_launch_counts_where_there_is_triton(tmp_path: Path) -> None:
+    path = tmp_path / "launch.py"
+    path.write_text(
+        "import torch\nimport triton\n\n\n@triton.jit\ndef kernel(x): pass\n\n\n"
+        "def run(n):\n    x = torch.empty(n, device='cuda')\n    kernel[(1,)](x)\n    return x\n"
+    )
+    lines = {one: [x.line for x in scan(path, [rules()["device/is-cuda"]], (one,))] for one in ("xpu", "mps", "cdna3")}
+    assert lines == {"xpu": [10], "mps": [], "cdna3": []}

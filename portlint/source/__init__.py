@@ -88,6 +88,11 @@ class Analysis:
         """The expressions that a value may come from, where they are written in the file."""
         return [node]
 
+    def asked_for(self, call: Node, dtype: str) -> list[tuple[Node, tuple[Guard, ...]]]:
+        """The arguments by which a call asks for a tensor of a dtype on the device."""
+        del call, dtype
+        return []
+
     def dtypes(self, node: Node) -> list[tuple[str, Node]]:
         """The dtypes that an expression may name, each with the expression that decides for it."""
         del node
@@ -332,6 +337,13 @@ class Source:
             self._mentioned[word] = word.encode() in self.text
         return self._mentioned[word]
 
+    @cached_property
+    def place(self) -> str:
+        """Its path below the top of its project: what the folders above are called says nothing of it."""
+        from portlint.source import nearby
+
+        return nearby.within(self.file, self.path)
+
     @property
     def root(self) -> Node:
         """The whole file."""
@@ -359,45 +371,6 @@ class Source:
     def imports(self, module: str) -> bool:
         """Whether the file imports a Python package, or includes a C++ header, of that name."""
         return self.analysis.imports(module)
-
-    def configurations(self, call: Node) -> tuple[Configuration, ...]:
-        """The configurations of a Triton kernel that a call stands for."""
-        del call
-        return ()
-
-    def tunings(self, config: Node) -> list[Tuned]:
-        """The Triton kernels that a configuration is listed for."""
-        del config
-        return []
-
-    def compilations(self, kernel: Node) -> list[Configuration]:
-        """The ways in which a Triton kernel is compiled."""
-        del kernel
-        return []
-
-    def launched(self, launch: Node) -> Node | None:
-        """The Triton kernel of a launch."""
-        del launch
-        return None
-
-    def grid(self, launch: Node) -> Node | None:
-        """The grid of a launch of a Triton kernel."""
-        del launch
-        return None
-
-    def shape_under(self, node: Node, values: Mapping[str, Value]) -> Shape | None:
-        """The shape of an expression in a Triton kernel."""
-        del node, values
-        return None
-
-    def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
-        """What a stage of a Triton kernel keeps."""
-        raise NotImplementedError
-
-    def warp_operations(self, function: Node) -> list[Node]:
-        """What a function does over the whole warp: votes, ballots, shuffles without a width, reads of `warpSize`."""
-        del function
-        return []
 
     @property
     def assembly(self) -> Sequence[Assembly]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import islice
@@ -18,6 +19,7 @@ _BUILD_FILES = ("pyproject.toml", "setup.py", "CMakeLists.txt")
 _MOST_FILES = 20_000
 """and folders, of a project"""
 _LARGEST_FILE = 1 << 20
+_OF_TESTS = re.compile(r"(^|[/\\])((tests?|testing)[/\\]|(test_[^/\\]*|[^/\\]*_test|conftest)\.\w+$)")
 _MOST_OPEN = 128
 """files of the tree that are kept parsed although nobody asked for their findings"""
 
@@ -76,6 +78,22 @@ def _entries(folder: str) -> tuple[str, ...]:
         return tuple(os.listdir(folder or "."))
     except OSError:
         return ()
+
+
+def within(file: str, path: str) -> str:
+    """The path of a file below the top of its project; outside of any, as it was given, unless that is absolute.
+
+    What the folders above a project are called says nothing of it.
+    """
+    root = project(file)
+    if root is not None:
+        return os.path.relpath(file, root)
+    return os.path.basename(path) if os.path.isabs(path) else path
+
+
+def is_of_tests(path: str) -> bool:
+    """Whether a path below the top of a project is that of a test, or of what tests share."""
+    return _OF_TESTS.search(path) is not None
 
 
 def project(file: str) -> str | None:

@@ -156,6 +156,10 @@ class Node:
         """The expressions that its value may come from; none where that is not written in the file."""
         return self.source.analysis.choices(self)
 
+    def asked_for(self, dtype: str) -> list[tuple[Node, tuple[Guard, ...]]]:
+        """Of a call: the arguments by which it asks for a dtype on the device, and what must hold for that."""
+        return self.source.analysis.asked_for(self, dtype)
+
     @property
     def dtypes(self) -> list[tuple[str, Node]]:
         """Of a dtype: those that it may name, each with the expression that decides for it."""

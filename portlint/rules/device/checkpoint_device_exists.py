@@ -14,9 +14,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.load.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -25,7 +23,8 @@ rule = Rule(
 )
 
 
-OF_SCALARS = re.compile(r"scaler|scheduler|lr_sched|metric", re.IGNORECASE)
+OF_SCALARS = frozenset(("scaler", "scheduler"))
+"""words in names of what has numbers for a state, and no tensors"""
 SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 
 
@@ -55,7 +54,7 @@ def _is_of_scalars(call: Node) -> bool:
     owner = call_around["function"].get("object") if call_around is not None else None
     statement = next(call.ancestors("assignment"), None)
     names = [one.text for one in (owner, statement.get("left") if statement is not None else None) if one is not None]
-    return any(OF_SCALARS.search(name) for name in names)
+    return any(not OF_SCALARS.isdisjoint(words_of(name)) for name in names)
 
 
 def _is_saved_here(file: Node) -> bool:

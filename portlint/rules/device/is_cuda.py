@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, one_runs, unless
+from portlint.rule import Hit, Hits, Node, Rule, one_runs, unless, when
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -92,7 +92,7 @@ def legacy_type(name: Node) -> Hits:
 
 
 def _serves_triton(literal: Node) -> bool:
-    """Whether the function around a device launches a Triton kernel: where there is no Triton, that comes first."""
+    """Whether the function around a device launches a Triton kernel."""
     function = literal.function
     if function is None or not literal.source.imports("triton"):
         return False
@@ -104,10 +104,12 @@ def device_string(literal: Node) -> Hits:
     if not _is_torch(literal) or literal.role("guarded-call"):
         return
     value = _device_of(literal)
-    if _decides(value) and not _serves_triton(literal):
+    if _decides(value):
         named = _named(value)
         uses = named.uses if named is not None else []
-        yield Hit(literal, guards=(*literal.guards, one_runs(uses)) if uses else None)
+        # where there is no Triton, its absence comes first
+        own = ([one_runs(uses)] if uses else []) + ([when("installed triton")] if _serves_triton(literal) else [])
+        yield Hit(literal, guards=(*literal.guards, *own) if own else None)
 
 
 @rule.python(

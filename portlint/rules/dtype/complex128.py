@@ -14,7 +14,7 @@ https://github.com/jax-ml/jax/issues/19769
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import TORCH_CREATORS, Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={"dtype.complex128": "native"},
@@ -25,27 +25,15 @@ rule = Rule(
         "*": "Keep real and imaginary parts in two float32 tensors, or compute this part on the CPU.",
     },
 )
-
-MAKERS = (
-    "zeros ones empty full rand randn tensor as_tensor zeros_like ones_like empty_like full_like rand_like randn_like"
-)
 TRANSFORMS = "fft fft2 fftn ifft ifft2 ifftn rfft rfft2 rfftn hfft ihfft"
-X64 = (b"enable_x64", b"ENABLE_X64")
+X64 = ("enable_x64", "ENABLE_X64")
 
 
-@rule.calls(*(f"torch.{name}" for name in MAKERS.split()))
-def created(call: Node) -> Hits:
-    dtype = call.argument(None, "dtype")
-    if dtype is not None and call.argument(None, "device") is not None and call.role("on-device"):
-        yield from _asked(call, dtype)
-
-
-@rule.calls(".to", ".type")
-def converted(call: Node) -> Hits:
-    if call.role("on-device") and call.source.imports("torch"):
-        dtype = call.argument(None, "dtype")
-        for argument in (*call.arguments[:2], *([dtype] if dtype is not None else [])):
-            yield from _asked(call, argument)
+@rule.calls(*TORCH_CREATORS, ".to", ".type")
+def asked(call: Node) -> Hits:
+    if not call.role("guarded-call"):
+        for dtype, guards in call.asked_for("complex128"):
+            yield Hit(dtype, guards=guards)
 
 
 @rule.calls(".cdouble")
@@ -74,11 +62,5 @@ def traced(name: Node) -> Hits:
 
 def _is_64_bit(node: Node) -> bool:
     """Whether a file asks JAX for 64-bit types; it makes complex64 of complex128 otherwise."""
-    return any(word in node.source.text for word in X64)
-
-
-def _asked(call: Node, dtype: Node) -> Hits:
-    """The places where a dtype is complex128, each under its own conditions."""
-    for named, place in dtype.dtypes:
-        if named == "complex128" and place.name.startswith("torch.") and not call.role("guarded-call"):
-            yield Hit(dtype, guards=(*call.guards, *place.guards))
+    words = node.source.root.walk("identifier", "string_content")
+    return any(one.text.endswith(X64) for one in words)

@@ -13,7 +13,7 @@ https://awsdocs-neuron.readthedocs-hosted.com/en/latest/compiler/error-codes/EVR
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import TORCH_CREATORS, Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={"dtype.complex64": "native"},
@@ -28,24 +28,11 @@ JAX = "jax.numpy.fft"
 CREATORS = ("view_as_complex", "polar", "complex", "stft")
 
 
-MAKERS = (
-    "zeros ones empty full rand randn tensor as_tensor zeros_like ones_like empty_like full_like rand_like randn_like"
-)
-
-
-@rule.calls(*(f"torch.{name}" for name in MAKERS.split()))
-def created(call: Node) -> Hits:
-    dtype = call.argument(None, "dtype")
-    if dtype is not None and call.argument(None, "device") is not None and call.role("on-device"):
-        yield from _asked(call, dtype)
-
-
-@rule.calls(".to", ".type")
-def converted(call: Node) -> Hits:
-    if call.role("on-device") and call.source.imports("torch"):
-        dtype = call.argument(None, "dtype")
-        for argument in (*call.arguments[:2], *([dtype] if dtype is not None else [])):
-            yield from _asked(call, argument)
+@rule.calls(*TORCH_CREATORS, ".to", ".type")
+def asked(call: Node) -> Hits:
+    if not call.role("guarded-call"):
+        for dtype, guards in call.asked_for("complex64"):
+            yield Hit(dtype, guards=guards)
 
 
 @rule.calls(*(f"torch.fft.{name}" for name in TRANSFORMS.split()), *(f"torch.{name}" for name in CREATORS))
@@ -59,10 +46,3 @@ def complex_result(call: Node) -> Hits:
 @rule.calls(*(f"{JAX}.{name}" for name in TRANSFORMS.split()), "jax.lax.complex")
 def traced_result(call: Node) -> Hits:
     yield Hit(call, language="jax")
-
-
-def _asked(call: Node, dtype: Node) -> Hits:
-    """The places where a dtype is complex64, each under its own conditions."""
-    for named, place in dtype.dtypes:
-        if named == "complex64" and place.name.startswith("torch."):
-            yield Hit(dtype, guards=(*call.guards, *place.guards))

@@ -13,7 +13,7 @@ https://docs.pytorch.org/docs/stable/notes/mps.html
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import TORCH_CREATORS, Hit, Hits, Node, Rule
 
 rule = Rule(
     assumes={"dtype.float64": "native"},
@@ -25,15 +25,11 @@ rule = Rule(
     },
 )
 
-CREATORS = (
-    "arange as_tensor empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randn "
-    "randn_like scalar_tensor tensor zeros zeros_like"
-)
 REDUCTIONS = "sum mean prod cumsum cumprod softmax log_softmax"
 NEW = "new_empty new_full new_ones new_tensor new_zeros"
 
 
-@rule.calls(*(f"torch.{name}" for name in CREATORS.split()))
+@rule.calls(*TORCH_CREATORS)
 def created(call: Node) -> Hits:
     if not call.role("on-device") or call.argument(None, "device") is None:
         return

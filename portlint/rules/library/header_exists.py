@@ -45,7 +45,7 @@ WORDS = "cut|cudnn_|optix|npp|nvjpeg|nvshmem|cupti|cudaEGL|interop|cudaD3D|coope
 @rule.cuda(f'((preproc_include path: (_) @path) (#match? @path "{WORDS}"))')
 def header(path: Node) -> Hits:
     fact = _fact(path)
-    if not fact or path.role("header-of-the-tree") or OF_CUTLASS.search(path.source.path):
+    if not fact or path.role("header-of-the-tree") or OF_CUTLASS.search(path.source.place):
         return
     if not _is_again(path, fact):
         yield Hit(path, assumes={fact: "native"})

@@ -13,8 +13,6 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/reference/env_variables.html
 
 from __future__ import annotations
 
-import re
-
 from portlint.rule import Hit, Hits, Node, Rule, asks_for_platform, on_platform
 
 rule = Rule(
@@ -39,7 +37,6 @@ OTHERS = (
 )
 PLATFORMS = ("amd", "hpu", "neuron")
 """those that have such a variable"""
-TEST = re.compile(r"(^|[/\\])(tests?[/\\]|test_|conftest)")
 
 
 @rule.python('((subscript value: (_) @owner) @target (#match? @target "CUDA_VISIBLE_DEVICES"))')
@@ -50,7 +47,7 @@ def set_from_an_option(target: Node, owner: Node) -> Hits:
         return
     if assignment is None or assignment.type != "assignment" or assignment["left"] != target:
         return
-    if any(name in source.text for name in OTHERS) or TEST.search(source.path):
+    if any(name in source.text for name in OTHERS) or target.role("test"):
         return
     if asks_for_platform(target.guards, "hip", "rocm"):
         return

@@ -40,7 +40,7 @@ NAMED_FOR_ONE = re.compile(rf"(^|[/\\])({MACHINES})[/\\]|(^|[/\\_])({MACHINES})(
 
 @rule.calls(f"{PACKAGE}.pallas_call", f"{PACKAGE}.mosaic_gpu.kernel", "functools.partial")
 def launch(call: Node) -> Hits:
-    if NAMED_FOR_ONE.search(call.source.path):
+    if NAMED_FOR_ONE.search(call.source.place):
         return
     if call.name == f"{PACKAGE}.mosaic_gpu.kernel":
         yield Hit(call["function"], {FACTS[f"{PACKAGE}.mosaic_gpu."]: "native"}, language="pallas")
@@ -51,7 +51,7 @@ def launch(call: Node) -> Hits:
 
 @rule.calls(*(f"{PACKAGE}.mosaic_gpu.{name}" for name in GENERATIONS))
 def matrix_unit(call: Node) -> Hits:
-    if not NAMED_FOR_ONE.search(call.source.path):
+    if not NAMED_FOR_ONE.search(call.source.place):
         fact = GENERATIONS[call.name.rpartition(".")[2]]
         guards = (*call.guards, on_platform("nvidia"))
         yield Hit(call["function"], {fact: "native"}, guards=guards, language="pallas")

@@ -38,9 +38,6 @@ _WRITTEN = re.compile(r"(?<![a-zA-Z])(?:sm|compute)_?(\d{2,3})([af]?)(?![0-9])")
 _FLAG = re.compile(r"(?:sm|compute)_?\d{2,3}[af]?|(?:-|arch=|code=).*")
 """a string that an architecture is asked for with; in any other, `gemm_sm90`, it is part of a name"""
 _MAJORS = re.compile(r"(?:^|_)majors?(?:_versions?)?$")
-TESTS = re.compile(r"[/\\]test[^/\\]*[/\\]")
-_NOT_FOR_IT = re.compile(TESTS.pattern + r"|[/\\]setup\.py$")
-"""tests; and what is read as a list of sources in its own right"""
 
 
 class _Scripts(msgspec.Struct, frozen=True):
@@ -115,14 +112,14 @@ def _scripts(root: str) -> _Scripts:
     found = _Scripts({}, {}, {})
     for path in nearby.below(root, (".py",)):
         inside = path.removeprefix(root)
-        if TESTS.search(inside):
+        if nearby.is_of_tests(inside):
             continue
         text = nearby.read(path) or b""
         for name in set(_MACRO.findall(text)):
             found.defining.setdefault(name.decode(), []).append(path)
         for name in set(_FLAGS.findall(text)):
             found.flags.setdefault(name.decode(), []).append(path)
-        with_extension = set(_SOURCE.findall(text)) if not _NOT_FOR_IT.search(inside) else set()
+        with_extension = set(_SOURCE.findall(text)) if not inside.endswith("/setup.py") else set()
         for stem in with_extension | (set(_NAME.findall(text)) if with_extension or b".cu" in text else set()):
             found.naming.setdefault(stem.decode(), []).append(path)
     return found

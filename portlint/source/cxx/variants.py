@@ -14,7 +14,6 @@ from portlint.condition import Environment, Guard, Literal, Name, Op, is_live
 from portlint.source import nearby
 from portlint.source.architectures import PARTS
 from portlint.source.cxx.built import is_listed_near
-from portlint.source.cxx.jit import TESTS
 
 if TYPE_CHECKING:
     from portlint.source.node import Node
@@ -43,7 +42,7 @@ def _suffixed(root: str) -> tuple[tuple[int, int], ...]:
     scripts: list[str] = []
     plain: set[int] = set()
     for path in nearby.below(root, (".py",)):
-        if not TESTS.search(path.removeprefix(root)):
+        if not nearby.is_of_tests(path.removeprefix(root)):
             text = nearby.read(path) or b""
             plain |= set(map(int, _PLAIN.findall(text)))
             scripts += [path] if _MADE_OF_PARTS.search(text) else []

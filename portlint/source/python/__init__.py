@@ -129,6 +129,22 @@ class PythonAnalysis(Analysis):
         """The expressions that a value may come from: elements of a list looped over, arms of a conditional."""
         return choices(self.scopes, node)
 
+    def asked_for(self, call: Node, dtype: str) -> list[tuple[Node, tuple[Guard, ...]]]:
+        """The arguments by which `torch.zeros(..., device=d, dtype=t)` or `x.to(t)` asks for a dtype on the device."""
+        function = call["function"]
+        converts = function.type == "attribute" and function["attribute"].text in ("to", "type")
+        made_there = converts or self.argument(call, None, "device") is not None
+        if not made_there or not self.imports("torch") or not self.role(call, "on-device"):
+            return []
+        given = self.argument(call, None, "dtype")
+        arguments = [*(self.arguments(call)[:2] if converts else []), *([given] if given is not None else [])]
+        return [
+            (argument, (*call.guards, *place.guards))
+            for argument in arguments
+            for named, place in self.dtypes(argument)
+            if named == dtype and place.name.startswith("torch.")
+        ]
+
     def dtypes(self, node: Node) -> list[tuple[str, Node]]:
         """The dtypes that an expression may name: both arms of a conditional, by the name that it was given."""
         return self._roles.values.dtypes(node)

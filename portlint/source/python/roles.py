@@ -74,10 +74,8 @@ _HOST_FUNCTION = re.compile(
 _HOST_CLASS = re.compile(
     r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
 )
-_HOST_FILE = re.compile(
-    r"(^|[/\\])((tests?|cpu)[/\\].*|conftest|cpu_[^/\\]*|test_[^/\\]*|[^/\\]*_test|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$"
-)
-"""tests, code for the CPU, and scripts that prepare data or convert checkpoints"""
+_HOST_FILE = re.compile(r"(^|[/\\])(cpu[/\\].*|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$")
+"""code for the CPU, and scripts that prepare data or convert checkpoints"""
 _REGIONS = ("for_statement", "while_statement", "function_definition")
 _PACKAGE_ROOTS = ("", "src", "python")
 """folders above a file in which a tree keeps its packages"""
@@ -97,7 +95,6 @@ _ACCELERATORS = frozenset(
 )
 _LONGEST_DEVICE = 24
 """characters of a string that may name a device; what is longer is prose"""
-_TEST_FILE = re.compile(r"(^|[/\\])(tests?[/\\].*|test_[^/\\]*|[^/\\]*_test\.py|conftest\.py)$")
 _OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
 _STORE = re.compile(r"state_?dict|checkpoint|ckpt", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
@@ -161,7 +158,7 @@ class Roles:
             case "host-code":
                 return self._is_host_code(node)
             case "host-file":
-                return _HOST_FILE.search(self.scopes.source.path) is not None
+                return self._is_of_tests or self._is_host_file
             case "jitted":
                 return self._inside(node, _COMPILERS)
             case "jax-jitted":
@@ -359,15 +356,23 @@ class Roles:
             if one.type != "string_content" or len(one.text) <= _LONGEST_DEVICE
         )
 
+    @cached_property
+    def _is_of_tests(self) -> bool:
+        return nearby.is_of_tests(self.scopes.source.place)
+
+    @cached_property
+    def _is_host_file(self) -> bool:
+        return _HOST_FILE.search(self.scopes.source.place) is not None
+
     def _is_of_a_test(self, node: Node) -> bool:
         """Whether a node stands in a file of tests by its name, or in a test."""
-        if _TEST_FILE.search(self.scopes.source.path):
+        if self._is_of_tests:
             return True
         return any(function["name"].text.startswith("test") for function in node.ancestors("function_definition"))
 
     def _is_host_code(self, node: Node) -> bool:
         """Whether code of this kind works on the CPU by custom: data sets, collators, tests, scripts for files."""
-        if _HOST_FILE.search(self.scopes.source.path):
+        if self._is_of_tests or self._is_host_file:
             return True
         for parent in node.ancestors("function_definition", "class_definition"):
             if parent.type == "function_definition":

@@ -24,7 +24,6 @@ _IMPORT = re.compile(
 )
 """(keyword, the module, what `from` imports of it, what follows the first module of `import`)"""
 _WORD = re.compile(rb"[^\W\d]\w*")
-_TEST = re.compile(r"(^|[/\\])(tests?|testing)[/\\]|(^|[/\\])(test_[^/\\]*|[^/\\]*_test\.py|conftest\.py)$")
 _MOST_USERS = 40
 """files that import a module; one with more is for everybody"""
 _MOST_OPEN = 128
@@ -49,7 +48,7 @@ def imports_of(file: str) -> tuple[Node, ...]:
     if len(candidates) > _MOST_USERS:
         return ()
     statements = [one for path in candidates for one in _statements(path, file) if not _is_for_types(one)]
-    in_code = [one for one in statements if not _TEST.search(one.source.file.removeprefix(root))]
+    in_code = [one for one in statements if not nearby.is_of_tests(os.path.relpath(one.source.file, root))]
     return tuple(in_code or statements)
 
 

@@ -66,6 +66,14 @@ _TORCH_CREATORS = frozenset(
     " from_numpy zeros_like ones_like empty_like full_like rand_like randn_like complex polar tril_indices triu_indices"
     " Tensor FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor BoolTensor ByteTensor".split()
 )
+CREATORS = tuple(
+    f"torch.{name}"
+    for name in (
+        "arange as_tensor empty empty_like eye full full_like linspace logspace ones ones_like rand rand_like randn"
+        " randn_like scalar_tensor tensor zeros zeros_like"
+    ).split()
+)
+"""functions of torch that take a dtype and a device"""
 _INDICES = frozenset("nonzero argwhere argmax argmin argsort count_nonzero bincount searchsorted multinomial".split())
 """operations whose result is int64 whatever they are given"""
 _TESTS = frozenset(
@@ -721,7 +729,6 @@ class Values:
         module, _, last = name.rpartition(".")
         parameter = name in ("nn.Parameter", "nn.Buffer", "nn.parameter.Parameter")
         if not parameter and (module not in _TENSOR_MODULES or last.startswith(_ASK) or last in _NO_TENSOR):
-            return NOTHING
             return NOTHING
         dtype_argument, device_argument = node.argument(None, "dtype"), node.argument(None, "device")
         dtype = self.dtype(dtype_argument)
