@@ -419,6 +419,7 @@ def test_a_member_of_an_enumeration_named_for_cuda(code: str) -> None:
 def test_a_file_of_cudas_own_beside_those_of_other_machines(
     place: str, sibling: str, expected: bool, tmp_path: Path
 ) -> None:
+    (tmp_path / "pyproject.toml").touch()
     (tmp_path / "backends" / sibling).mkdir(parents=True)
     (tmp_path / "backends" / "cuda").mkdir()
     file = str(tmp_path / "backends" / place)

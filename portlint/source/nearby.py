@@ -62,12 +62,15 @@ def other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> st
 
 @cache
 def _other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> str | None:
+    root = project(file)
     place = os.path.splitext(file)[0]
-    for _ in range(_LEVELS_UP):
+    while place != root:
         folder, name = os.path.split(place)
         if name in own:
             beside = {entry.removesuffix(".py") for entry in _entries(folder)}
             return next(iter(sorted(beside & others)), None)
+        if root is None or folder == place:  # outside a project, what a folder is called is the user's business
+            return None
         place = folder
     return None
 

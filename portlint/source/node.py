@@ -156,6 +156,12 @@ class Node:
         """The expressions that its value may come from; none where that is not written in the file."""
         return self.source.analysis.choices(self)
 
+    @property
+    def last_name(self) -> str:
+        """Of a Python call: the name of the function or method, without what it belongs to."""
+        function = self["function"]
+        return function["attribute"].text if function.type == "attribute" else function.text
+
     def asked_for(self, dtype: str) -> list[tuple[Node, tuple[Guard, ...]]]:
         """Of a call: the arguments by which it asks for a dtype on the device, and what must hold for that."""
         return self.source.analysis.asked_for(self, dtype)

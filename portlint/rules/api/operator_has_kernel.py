@@ -69,7 +69,7 @@ def function(call: Node) -> Hits:
 @rule.calls(*METHODS)
 def method(call: Node) -> Hits:
     value = call["function"]["object"]
-    if value.role("tensor") and value.role("on-device") and not value.role("float64") and not _is_at_rest(call):
+    if value.role("device-tensor") and not value.role("float64") and not _is_at_rest(call):
         yield from _hit(call, f".{call['function']['attribute'].text}")
 
 

@@ -63,7 +63,7 @@ def filled(call: Node) -> Hits:
 )
 def combined(operation: Node, number: Node) -> Hits:
     other = operation["right"] if operation["left"] == number else operation["left"]
-    if _is_wide(number) and other.role("tensor") and other.role("on-device") and other.role("int64"):
+    if _is_wide(number) and other.role("device-tensor") and other.role("int64"):
         yield Hit(number)
 
 

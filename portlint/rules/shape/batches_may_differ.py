@@ -37,7 +37,7 @@ LONGEST = "pads to the longest row of each batch"
     ' (#eq? @_name "padding"))) @call'
 )
 def padded(call: Node, padding: Node, how: Node) -> Hits:
-    if how.constant not in (True, "longest") or not TOKENIZERS.search(_last_name(call)) or not _is_for_torch(call):
+    if how.constant not in (True, "longest") or not TOKENIZERS.search(call.last_name) or not _is_for_torch(call):
         return
     if call.argument(None, "pad_to_multiple_of") is None and not _pads_later(call):
         yield Hit(padding, words={"why": LONGEST})
@@ -76,11 +76,6 @@ def loader(call: Node) -> Hits:
 def _fills_batches(call: Node) -> bool:
     """Whether a library prepares the loader that repeats samples to fill the last batch."""
     return call.source.imports("accelerate") or call.source.imports("optimum.habana")
-
-
-def _last_name(call: Node) -> str:
-    function = call["function"]
-    return function["attribute"].text if function.type == "attribute" else function.text
 
 
 def _unpacks(call: Node) -> bool:

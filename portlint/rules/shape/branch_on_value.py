@@ -67,8 +67,8 @@ def _is_read(value: Node) -> bool:
     if value.type == "call" and value.name == "bool" and len(value.arguments) == 1:
         value = value.arguments[0]
     if value.type == "call" and value.name in ("torch.equal", "torch.allclose"):
-        return all(_is_on_device(one) for one in value.arguments[:2])
-    if _is_on_device(value):
+        return all(one.role("device-tensor") for one in value.arguments[:2])
+    if value.role("device-tensor"):
         return value.role("bool")
     compared = value.children if value.type == "comparison_operator" else [value]
     if value.role("host-code") or _was_asked(value) or not any(one.role("read-back") for one in compared):
@@ -78,15 +78,11 @@ def _is_read(value: Node) -> bool:
     return not value.role("step-loop") or value.role("occasional") or any(map(_is_size, compared))
 
 
-def _is_on_device(value: Node) -> bool:
-    return value.role("tensor") and value.role("on-device")
-
-
 def _works_with_tensors(value: Node) -> bool:
     """Whether what a test decides about is work for the device: a number that is here already costs nothing more."""
     statement = next(value.ancestors("if_statement", "while_statement", "conditional_expression", "assert_statement"))
     return any(
-        part.type in LEAVES or (part.role("tensor") and part.role("on-device"))
+        part.type in LEAVES or part.role("device-tensor")
         for part in statement.walk("identifier", *LEAVES)
         if part.start > value.end or statement.type == "conditional_expression"
     )

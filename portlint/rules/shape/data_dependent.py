@@ -65,7 +65,7 @@ def repeated(call: Node) -> Hits:
     repeats = call.argument(1 if call.name == "torch.repeat_interleave" else 0, "repeats")
     if repeats is None or call.argument(None, "output_size") is not None:
         return
-    if repeats.role("tensor") and repeats.role("on-device"):
+    if repeats.role("device-tensor"):
         yield Hit(call, assumes=EAGER_ONLY)
 
 
@@ -73,7 +73,7 @@ def repeated(call: Node) -> Hits:
 def counted(call: Node) -> Hits:
     function = call["function"]
     value = next(iter(call.arguments), None) if call.name == "torch.bincount" else function["object"]
-    if value is not None and value.role("tensor") and value.role("on-device"):
+    if value is not None and value.role("device-tensor"):
         yield Hit(call, assumes=EAGER_ONLY)
 
 
@@ -81,7 +81,7 @@ def counted(call: Node) -> Hits:
 def mask_indexing(indexing: Node, value: Node, mask: Node) -> Hits:
     if mask.type not in MASKS or _repeats(indexing, mask) or not mask.role("bool"):
         return
-    if mask.role("tensor") and mask.role("on-device") and not _is_stored_to(indexing):
+    if mask.role("device-tensor") and not _is_stored_to(indexing):
         if not value.role("on-host"):  # what is on the CPU takes no mask from the device
             yield Hit(indexing, assumes=EAGER_ONLY)
     elif value.role("traced") and indexing.role("jax-jitted") and not _is_stored_to(indexing):

@@ -45,7 +45,7 @@ def made(call: Node) -> Hits:
         if size.role("read-back"):
             yield Hit(size, assumes=NEW_SHAPE)
             return
-        if size.role("tensor") and size.role("on-device") and call.name.startswith("torch.") and call.name not in SPLIT:
+        if size.role("device-tensor") and call.name.startswith("torch.") and call.name not in SPLIT:
             yield Hit(size, assumes=READ_AND_NEW_SHAPE)
             return
 
@@ -57,7 +57,7 @@ def sliced(value: Node, part: Node) -> Hits:
     if _is_repeated(part):
         return
     bounds = part.children
-    if any(bound.role("tensor") and bound.role("on-device") for bound in bounds):
+    if any(bound.role("device-tensor") for bound in bounds):
         yield Hit(part, assumes=READ_AND_NEW_SHAPE)
     elif value.role("tensor") and any(bound.role("read-back") for bound in bounds):
         yield Hit(part, assumes=NEW_SHAPE)
@@ -68,8 +68,8 @@ def counted(call: Node) -> Hits:
     loop = call.parent
     if loop is None or loop.type != "for_statement" or loop["right"] != call or call.role("host-code"):
         return
-    counts = [one for one in call.arguments if one.role("read-back") or (one.role("tensor") and one.role("on-device"))]
-    if counts and any(one.role("tensor") and one.role("on-device") for one in loop["body"].walk("call")):
+    counts = [one for one in call.arguments if one.role("read-back") or one.role("device-tensor")]
+    if counts and any(one.role("device-tensor") for one in loop["body"].walk("call")):
         yield Hit(counts[0], assumes=NEW_SHAPE)
 
 

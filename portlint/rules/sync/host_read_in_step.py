@@ -37,13 +37,13 @@ def read(call: Node) -> Hits:
 
 @rule.calls("float", "int", "bool")
 def converted(call: Node) -> Hits:
-    if len(call.arguments) == 1 and _in_every_step(call) and _is_on_device(call.arguments[0]):
+    if len(call.arguments) == 1 and _in_every_step(call) and call.arguments[0].role("device-tensor"):
         yield Hit(call)
 
 
 @rule.calls(".cpu")
 def copied(call: Node) -> Hits:
-    if _in_every_step(call) and (_is_on_device(call["function"]["object"]) or _is_read_at_once(call)):
+    if _in_every_step(call) and (call["function"]["object"].role("device-tensor") or _is_read_at_once(call)):
         yield Hit(call)
 
 
@@ -54,13 +54,9 @@ def printed(call: Node) -> Hits:
     for argument in call.arguments:
         shown = [one.children[0] for one in argument.walk("interpolation") if one.children] or [argument]
         for value in shown:
-            if value.type in ("identifier", "attribute", "call") and _is_on_device(value):
+            if value.type in ("identifier", "attribute", "call") and value.role("device-tensor"):
                 yield Hit(value)
                 return
-
-
-def _is_on_device(value: Node) -> bool:
-    return value.role("tensor") and value.role("on-device")
 
 
 def _is_read_at_once(copy: Node) -> bool:
@@ -87,9 +83,9 @@ def _waits(call: Node) -> bool:
     """Whether a read has emptied the queue already: the next one costs nothing."""
     function = call["function"]
     if call.name in ("float", "int", "bool") and len(call.arguments) == 1:
-        return _is_on_device(call.arguments[0]) and not call.role("occasional")
+        return call.arguments[0].role("device-tensor") and not call.role("occasional")
     if function.type != "attribute" or function["attribute"].text not in READS:
         return False
-    if function["attribute"].text == "cpu" and not (_is_on_device(function["object"]) or _is_read_at_once(call)):
+    if function["attribute"].text == "cpu" and not (function["object"].role("device-tensor") or _is_read_at_once(call)):
         return False
     return not call.role("occasional") and function["object"].role("on-device")

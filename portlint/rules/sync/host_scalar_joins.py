@@ -30,14 +30,14 @@ def operand(operation: Node) -> Hits:
     if len(sides) != 2 or not operation.source.imports("torch"):
         return
     for scalar, other in (sides, sides[::-1]):
-        if _is_host_scalar(scalar) and _is_on_device(other):
+        if _is_host_scalar(scalar) and other.role("device-tensor"):
             yield Hit(scalar)
 
 
 @rule.calls(".masked_fill", ".masked_fill_", "torch.where", "torch.maximum", "torch.minimum", "torch.full_like")
 def filled(call: Node) -> Hits:
     owner = [call["function"]["object"]] if not call.name.startswith("torch.") else []
-    if any(map(_is_on_device, [*owner, *call.arguments])):
+    if any(one.role("device-tensor") for one in [*owner, *call.arguments]):
         for argument in call.arguments:
             if _is_host_scalar(argument):
                 yield Hit(argument)
@@ -58,7 +58,3 @@ def _is_limit(number: Node) -> bool:
     """Whether a number is `torch.finfo(dtype).min`."""
     owner = number.get("object")
     return owner is not None and owner.type == "call" and owner.name in ("torch.finfo", "torch.iinfo")
-
-
-def _is_on_device(value: Node) -> bool:
-    return value.role("tensor") and value.role("on-device")

@@ -51,16 +51,11 @@ def _ends_steps(loop: Node) -> bool:
     names = [one.text for one in iterated.walk("identifier")] if iterated is not None else []
     if "MpDeviceLoader" in names or "ParallelLoader" in names:
         return True
-    called = [_last_name(call) for call in loop["body"].walk("call")]
+    called = [call.last_name for call in loop["body"].walk("call")]
     return any(name in MARKS or name in READS or "optimizer_step" in name for name in called)
 
 
 def _marks_behind(function: Node, loop: Node) -> bool:
     """Whether the same function marks a step after the loop: it is written for lazy tensors."""
     later = (call for call in function["body"].walk("call") if call.start > loop.end)
-    return any(_last_name(call) == "mark_step" or call.name == "torch_xla.sync" for call in later)
-
-
-def _last_name(call: Node) -> str:
-    function = call["function"]
-    return function["attribute"].text if function.type == "attribute" else function.text
+    return any(call.last_name == "mark_step" or call.name == "torch_xla.sync" for call in later)

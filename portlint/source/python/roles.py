@@ -1,10 +1,10 @@
 """Roles of Python nodes: what a value is, and in what kind of code a node stands.
 
 Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device" (not known to be on the host, and not
-in host code), "read-back" (a number or list that was read from the device), "sized-by-data" (a tensor whose shape
-depends on data on the device), "growing-list" (a list of numbers that is handed in, collected, or made of another),
-"scalar" (a Python number or text), "object" (of a class of this file), "stored" (taken from a state dict or a
-checkpoint), and dtypes by name ("float64").
+in host code), "device-tensor" (a tensor, on the device), "read-back" (a number or list that was read from the device),
+"sized-by-data" (a tensor whose shape depends on data on the device), "growing-list" (a list of numbers that is handed
+in, collected, or made of another), "scalar" (a Python number or text), "object" (of a class of this file), "stored"
+(taken from a state dict or a checkpoint), and dtypes by name ("float64").
 Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
 when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
 step), "loop-count" (a number that another round of the loop has another of), "model-loop" (a loop that runs a model in
@@ -139,6 +139,8 @@ class Roles:
                 return self._is_stored(node)
             case "on-host":
                 return self.values.of(node).place == "host" or self.values.of(node).kind in ("array", "number", "list")
+            case "device-tensor":
+                return self.has(node, "tensor") and self.has(node, "on-device")
             case "on-device":
                 if self.has(node, "on-host") or self._is_host_code(node):
                     return False
@@ -410,7 +412,7 @@ class Roles:
             if region.type == "for_statement" and self._is_short(region["right"]):
                 continue
             calls = list(region["body"].walk("call"))
-            if self._takes_steps(region, calls) and not any(_last_name(call) == "synchronize" for call in calls):
+            if self._takes_steps(region, calls) and not any(call.last_name == "synchronize" for call in calls):
                 return True
         return False
 
@@ -456,13 +458,13 @@ class Roles:
     def _takes_steps(self, loop: Node, calls: list[Node]) -> bool:
         """Whether each round of a loop is a step; where a loop inside takes the steps, this one counts epochs."""
         own = [call for call in calls if next(call.ancestors("for_statement", "while_statement")) == loop]
-        if any(_last_name(call) in _STEP_CALLS for call in own):
+        if any(call.last_name in _STEP_CALLS for call in own):
             return True
         if not any(_runs_model(call) for call in own):
             return False
         if loop.type == "for_statement" and any(_LOADER.search(one.text) for one in loop["right"].walk("identifier")):
             return True
-        return any(_last_name(call) in _DECODES for call in own)
+        return any(call.last_name in _DECODES for call in own)
 
     def _is_step(self, function: Node) -> bool:
         """Whether a function is one step: by its name, or because it goes backward or draws batches itself."""
@@ -476,7 +478,7 @@ class Roles:
             draws = any(
                 call.name == "next" and call.arguments and call.arguments[0].text in parameters for call in calls
             )
-            named = {_last_name(call) for call in outside}
+            named = {call.last_name for call in outside}
             self._steps[key] = draws or {"backward", "step"} <= named
         return self._steps[key]
 
@@ -567,14 +569,14 @@ def _tests_in_loop(node: Node) -> Iterator[Node]:
 
 def _counts_or_numbers(loop: Node, name: Node) -> bool:
     """Whether a loop's variable is the number of the round: of `range(...)`, or the first of `enumerate(...)`."""
-    if _last_name(loop["right"]) == "enumerate":
+    if loop["right"].last_name == "enumerate":
         return next(iter(loop["left"].children), loop["left"]).text == name.text
-    return _last_name(loop["right"]) in ("range", "trange")
+    return loop["right"].last_name in ("range", "trange")
 
 
 def _counts(iterated: Node) -> bool:
     """Whether a loop runs over a range, perhaps with a progress bar, that is not a number of layers."""
-    ranges = [call for call in iterated.walk("call") if _last_name(call) in ("range", "trange", "count")]
+    ranges = [call for call in iterated.walk("call") if call.last_name in ("range", "trange", "count")]
     return bool(ranges) and _LAYERS.search(iterated.text) is None
 
 
@@ -607,11 +609,6 @@ def _is_only_element(node: Node) -> bool:
     if parent is None or parent.type.endswith("_comprehension") or parent.type == "generator_expression":
         return parent is None
     return parent.type not in ("list", "tuple") or len(parent.children) == 1
-
-
-def _last_name(call: Node) -> str:
-    function = call["function"]
-    return function["attribute"].text if function.type == "attribute" else function.text
 
 
 def _under_main(node: Node) -> bool:

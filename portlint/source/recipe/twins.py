@@ -43,8 +43,7 @@ def is_optional(file: str) -> bool:
 
 def _words(file: str) -> list[str]:
     """The words of a path below the top folder of its project, the ending last."""
-    root = nearby.project(file)
-    path = os.path.relpath(file, root) if root else os.path.basename(file)
+    path = nearby.within(file, file)
     return [word for word in re.split(r"[^a-z]+", path.lower()) if word]
 
 
