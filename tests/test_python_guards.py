@@ -426,3 +426,24 @@ def test_a_file_of_cudas_own_beside_those_of_other_machines(
     guards = next(Source(file, b"here()\n", "python", file).root.walk("call")).guards
     assert is_live(guards, load("mps").queries()) is expected
     assert is_live(guards, load("cdna3").queries()) is True
+
+
+@pytest.mark.parametrize(("place", "runs_on_mps"), [("extensions/hpu/run.py", False), ("src/run.py", True)])
+def test_a_folder_for_one_machine_beside_the_rest_of_a_project(place: str, runs_on_mps: bool, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    for name in ("extensions/hpu/run.py", "src/run.py", "src/train.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    file = str(tmp_path / place)
+    guards = next(Source(file, b"here()\n", "python", file).root.walk("call")).guards
+    assert is_live(guards, load("gaudi3").queries()) is True
+    assert is_live(guards, load("mps").queries()) is runs_on_mps
+
+
+def test_a_project_that_is_for_one_machine_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "habana").mkdir()
+    file = tmp_path / "habana" / "run.py"
+    file.touch()
+    guards = next(Source(str(file), b"here()\n", "python", str(file)).root.walk("call")).guards
+    assert not guards

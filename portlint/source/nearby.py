@@ -75,6 +75,32 @@ def _other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> s
     return None
 
 
+def part_of(file: str, names: frozenset[str]) -> str | None:
+    """The name, one of `names`, of a folder around a file that is the smaller part of its project.
+
+    A project that is for one machine as a whole says nothing by the name of its only package.
+    """
+    return _part_of(os.path.dirname(file), names) if file else None
+
+
+@cache
+def _part_of(folder: str, names: frozenset[str]) -> str | None:
+    root = _project(folder)
+    while root is not None and folder != root:
+        if os.path.basename(folder) in names:
+            files = modules(root)
+            inside = sum(one.startswith(folder + os.sep) for one in files)
+            return os.path.basename(folder) if 2 * inside < len(files) else None
+        folder = os.path.dirname(folder)
+    return None
+
+
+@cache
+def modules(root: str) -> tuple[str, ...]:
+    """The Python files of a project."""
+    return tuple(below(root, (".py",)))
+
+
 @cache
 def _entries(folder: str) -> tuple[str, ...]:
     try:

@@ -60,9 +60,24 @@ def _is_of_scalars(call: Node) -> bool:
 def _is_saved_here(file: Node) -> bool:
     """Whether the same file saves under the name that is loaded, as one that goes on where it stopped."""
     saves = _saves(file)
-    if any(call.arguments[1].text == file.text for call in saves):
+    names = _names(file)
+    if any(call.arguments[1].text == file.text or names & _names(call.arguments[1]) for call in saves):
         return True
     return bool(saves) and all(call.arguments[0].role("on-host") for call in saves)
+
+
+def _names(file: Node, depth: int = 3) -> frozenset[str]:
+    """What the name of a file may end in, as it is written: `rng_state.pth`, `{MODEL}_{rank}.bin`."""
+    found: set[str] = set()
+    for string in file.walk("string"):
+        ending = string.text.strip("\"'frb").rpartition("/")[2]
+        if "." in ending.strip("."):
+            found.add(ending)
+    if depth:
+        for name in file.walk("identifier"):
+            if (value := name.assigned) is not None:
+                found |= _names(value, depth - 1)
+    return frozenset(found)
 
 
 def _saves(node: Node) -> list[Node]:

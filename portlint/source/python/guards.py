@@ -5,8 +5,8 @@ loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before
 marks on a function, class, module or case; the fixtures and the `setUp` of a test; a call of a function of the file
 that raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; for a
 module that other files import, that one of the imports is reached; and the place of a file in a folder of one
-platform's own (`backends/cuda/` beside `backends/mps/`). What other files say is taken as they say it: no third file is
-asked.
+platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`). What other files say is taken as they say
+it: no third file is asked.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ _CUDA = Name("torch.cuda.is_available")
 _CUDA_NAMES = frozenset(("cuda", "nvidia"))
 _OTHER_NAMES = frozenset("mps metal hpu habana gaudi xpu npu ascend tpu xla neuron cpu".split())
 """folders and files of other machines beside those of CUDA"""
+_NAMES_OF_PARTS = frozenset("mps hpu habana gaudi xpu npu ascend xla".split())
+"""folders that a project has for one machine beside its code for CUDA. What is written for TPUs or Neuron devices is
+not among them: such kernels are ported to GPUs as well."""
 _LISTS = ("list", "list_comprehension", "tuple", "binary_operator")
 _REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
 _PASSING_OVER_WORDS = frozenset(("skip", "disable", "disabled", "exclude", "unsupported", "xfail"))
@@ -75,9 +78,12 @@ class Guards:
 
     @cached_property
     def _guards_of_file(self) -> tuple[Guard, ...]:
-        """That there is CUDA, for a file or folder that has siblings for other machines."""
-        sibling = nearby.other_platform(self.scopes.source.file, _CUDA_NAMES, _OTHER_NAMES)
-        return (Guard(_CUDA, True, f"{sibling} takes its place elsewhere", 0),) if sibling else ()
+        """What the place of the file says: that it has siblings for other machines, or is in a folder for one."""
+        file = self.scopes.source.file
+        if sibling := nearby.other_platform(file, _CUDA_NAMES, _OTHER_NAMES):
+            return (Guard(_CUDA, True, f"{sibling} takes its place elsewhere", 0),)
+        part = nearby.part_of(file, _NAMES_OF_PARTS)
+        return (Guard(Name(part), True, f"the folder {part} is for that machine", 0),) if part else ()
 
     def _guard(self, test: Node, expected: bool) -> Guard:
         return Guard(condition(self.scopes, test), expected, " ".join(test.text.split()), test.line)

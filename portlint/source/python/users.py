@@ -80,7 +80,7 @@ def scopes_of(source: Source) -> Scopes:
 def _importing(root: str) -> dict[bytes, tuple[str, ...]]:
     """The Python files of a project by each word of what they import."""
     found: dict[bytes, dict[str, None]] = {}
-    for path in nearby.below(root, (".py",)):
+    for path in nearby.modules(root):
         for _, module, names, modules in _IMPORT.findall(nearby.read(path) or b""):
             words = [*module.split(b".")[-1:], *_WORD.findall(names), *_WORD.findall(modules)]
             for word in words:
