@@ -1,0 +1,54 @@
+"""NVIDIA's compilers: NVRTC from its wheel, or nvcc of an installed toolkit. Neither needs a driver or a device.
+
+Both end in ptxas, which is what knows the instructions of an architecture.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from portlint.verify import process
+from portlint.verify.toolchains import Answer, Missing, Toolchain
+from portlint.verify.toolchains.gcc_style import diagnostics
+
+_SECONDS = 120.0
+_INSTALL = "pip install nvidia-cuda-nvrtc"
+_NVRTC = (sys.executable, "-m", "portlint.verify.toolchains.nvrtc")
+
+
+@cache
+def find() -> Toolchain | Missing:
+    """NVRTC where its wheel is installed, since it needs no host compiler; else nvcc."""
+    asked = process.run([*_NVRTC, "--version"], seconds=_SECONDS)
+    if asked.status == 0:
+        return Toolchain("NVRTC", asked.out.strip(), _NVRTC)
+    if path := shutil.which("nvcc"):
+        version = re.search(r"V(\d[\d.]*)", process.run([path, "--version"], seconds=_SECONDS).out)
+        if version:
+            return Toolchain("nvcc", version[1], (path,))
+    return Missing("NVRTC or nvcc", _INSTALL)
+
+
+def compile(  # noqa: A001
+    toolchain: Toolchain, program: Mapping[str, str], architecture: str, options: Iterable[str] = ()
+) -> Answer:
+    """Compile the device code of a program (name -> text; the first file) for one architecture, such as "sm_90a"."""
+    with tempfile.TemporaryDirectory() as place:
+        name, *_ = program
+        for file, text in program.items():
+            (Path(place) / file).write_text(text, encoding="utf-8")
+        if toolchain.name == "nvcc":
+            kept = ("-cubin", "-std=c++17", "-arch", architecture, *options, "-o", "kernel.cubin", name)
+        else:
+            kept = (architecture, name, "-std=c++17", "-I.", *options)
+        ended = process.run([*toolchain.command, *kept], seconds=_SECONDS, folder=Path(place))
+    found = tuple(diagnostics(f"{ended.err}\n{ended.out}"))
+    refused = any(one.kind == "error" for one in found)
+    accepted = True if ended.status == 0 else False if refused else None
+    return Answer(accepted, found, ended.command, ended.seconds)
