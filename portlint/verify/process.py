@@ -41,7 +41,7 @@ def run(
 ) -> Ended:
     """Run a command and wait for it, `seconds` of wall time at most.
 
-    It leads a process group, which is killed at the end: what it started does not outlive it. What cannot even be killed,
+    It leads a process group, which is killed at the end: what it started does not outlive it. What cannot be killed,
     as a process that waits for a hung device, is left behind. Raises OSError where the program cannot be started.
     """
     started = time.monotonic()
