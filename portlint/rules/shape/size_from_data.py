@@ -39,7 +39,7 @@ SPLIT = (".split", ".split_with_sizes", "torch.split")
 
 @rule.calls(*(f"torch.{name}" for name in MADE), *SHAPED, *SPLIT)
 def made(call: Node) -> Hits:
-    if call.role("on-host") or call.role("host-code") or not call.source.imports("torch"):
+    if call.role("on-host") or call.role("host-code") or call.role("test") or not call.source.imports("torch"):
         return
     for size in _sizes(call):
         if size.role("read-back"):
@@ -52,7 +52,7 @@ def made(call: Node) -> Hits:
 
 @rule.python("(subscript value: (_) @value subscript: (slice) @part)")
 def sliced(value: Node, part: Node) -> Hits:
-    if value.role("on-host") or value.role("host-code") or not value.source.imports("torch"):
+    if value.role("on-host") or value.role("host-code") or value.role("test") or not value.source.imports("torch"):
         return
     if _is_repeated(part):
         return

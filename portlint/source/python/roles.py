@@ -107,6 +107,7 @@ class Roles:
         self.scopes = scopes
         self.values = Values(scopes)
         self._steps: dict[int, bool] = {}
+        self._tests: dict[int, bool] = {}
         self._of_device_code: dict[str, Callable[[Node], bool]] = {
             "thread-index": kernels.is_thread_index,
             "hardware-lane": kernels.is_hardware_lane,
@@ -370,7 +371,20 @@ class Roles:
         """Whether a node stands in a file of tests by its name, or in a test."""
         if self._is_of_tests:
             return True
-        return any(function["name"].text.startswith("test") for function in node.ancestors("function_definition"))
+        return any(map(self._is_test, node.ancestors("function_definition")))
+
+    def _is_test(self, function: Node) -> bool:
+        """Whether a function is a test, or what only tests call, such as the reference that they compare with."""
+        if function["name"].text.startswith("test"):
+            return True
+        if function.start not in self._tests:
+            self._tests[function.start] = False  # a function that calls itself
+            calls = self.scopes.callers(function)
+            own = bool(calls) and len(calls) == len(self.scopes.uses(function["name"].text))
+            self._tests[function.start] = (
+                own and all(map(self._is_of_a_test, calls)) and users.calls_from_elsewhere(function) == []
+            )
+        return self._tests[function.start]
 
     def _is_host_code(self, node: Node) -> bool:
         """Whether code of this kind works on the CPU by custom: data sets, collators, tests, scripts for files."""
