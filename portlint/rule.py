@@ -323,3 +323,19 @@ def unfold(assumed: Assumed) -> Any:
     if isinstance(assumed, Divides):
         return {"divides": assumed.size}
     return {"has": assumed.item} if isinstance(assumed, Has) else assumed
+
+
+def fold(shown: Any) -> Assumed:
+    """The assumption that `unfold` shows as this."""
+    if not isinstance(shown, Mapping):
+        plain: Assumed = shown
+        return plain
+    ((kind, value),) = shown.items()
+    made: dict[str, Callable[[Any], Assumed]] = {
+        "at_least": AtLeast,
+        "at_most": AtMost,
+        "any_of": any_of,
+        "divides": Divides,
+        "has": Has,
+    }
+    return made[kind](value)

@@ -65,14 +65,14 @@ def check(
     from portlint.run import Request, run
 
     config = Config() if isolated else load(Path.cwd())
-    machines = _targets(targets or config.target)
+    machines = targets_of(targets or config.target)
     kinds = [_output(one) for one in outputs] or [("full", None)]
     request = Request(
         paths=paths or (".",),
         targets=machines,
         config=config,
-        select=_selectors(select or config.select, machines),
-        ignore=_selectors((*config.ignore, *ignore), machines),
+        select=selectors(select or config.select, machines),
+        ignore=selectors((*config.ignore, *ignore), machines),
         exclude=exclude,
         force_exclude=force_exclude,
         stdin=_stdin(paths, stdin_filename),
@@ -86,7 +86,8 @@ def check(
     sys.exit(0 if exit_zero else _status(report, config, fail_on))
 
 
-def _targets(names: tuple[str, ...]) -> tuple[Target, ...]:
+def targets_of(names: tuple[str, ...]) -> tuple[Target, ...]:
+    """The targets of these names, each once. Raises UserError where there is none."""
     from portlint.target import load
 
     if not names:
@@ -97,7 +98,8 @@ def _targets(names: tuple[str, ...]) -> tuple[Target, ...]:
     return tuple(dict.fromkeys(load(name) for name in names))
 
 
-def _selectors(texts: tuple[str, ...], targets: tuple[Target, ...]) -> tuple[Selector, ...]:
+def selectors(texts: tuple[str, ...], targets: tuple[Target, ...]) -> tuple[Selector, ...]:
+    """The selectors in these texts, each checked to name a rule and a target that there are."""
     from portlint.config import Selector, check_selectors
     from portlint.rules import discover
     from portlint.target import aliases

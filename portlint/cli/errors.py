@@ -28,10 +28,11 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
         from portlint.config import ConfigError
         from portlint.source.discover import MissingPath, PatternError
         from portlint.target import ProfileError
+        from portlint.verify.evidence import EvidenceError
 
         try:
             return command(*args, **kwargs)
-        except (ConfigError, ProfileError, MissingPath, PatternError) as error:
+        except (ConfigError, EvidenceError, ProfileError, MissingPath, PatternError) as error:
             raise UserError(str(error)) from error
         except BrokenPipeError:
             # the reader went away, as `| head` does: not an error, and nothing more to say

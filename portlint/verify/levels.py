@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
 import tempfile
 from collections.abc import Mapping
 from datetime import date
@@ -17,7 +14,7 @@ import msgspec
 from portlint.finding import Evidence
 from portlint.judge import holds
 from portlint.target import Fact, Level, Target
-from portlint.verify import process
+from portlint.verify import runner
 from portlint.verify.kernel import Kernel, Parameters
 from portlint.verify.toolchains import Answer, Missing, Toolchain, clang, nvidia
 
@@ -26,9 +23,6 @@ if TYPE_CHECKING:
 
 LEVELS = ("compile", "simulate", "run")
 """in the order of what they prove"""
-_SECONDS = 300.0
-_NOT_INSTALLED = 3
-"""the exit status of a kernel in Python whose package is not there"""
 
 
 class Outcome(StrEnum):
@@ -102,6 +96,16 @@ def compile_program(program: Mapping[str, str], target: Target, architecture: st
     return clang.compile(toolchain, program, architecture, options)
 
 
+def compile_file(file: Path, target: Target) -> Answer:
+    """Compile the device code of a user's C++ file, with the headers beside it, for the target's plain architecture.
+
+    Raises OSError where the file cannot be read, LookupError where the compiler is missing.
+    """
+    program = {file.name: file.read_text(encoding="utf-8", errors="replace")}
+    plain = architectures(target)[0]
+    return compile_program(program, target, plain, (f"-I{file.resolve().parent}",))
+
+
 def _compiled(kernel: Kernel, asked: Parameters, target: Target) -> Reply:
     if kernel.route != "cuda":
         return _compiled_in_python(kernel, asked, target)
@@ -163,40 +167,24 @@ def _ran(kernel: Kernel, asked: Parameters, assumed: Assumed, level: str) -> Rep
     return Reply(level, outcome, f"measured {line['measured']}", tool, version, ended.command, device)
 
 
-def _line(kernel: Kernel, asked: Parameters, level: str, architecture: str) -> tuple[Any, process.Ended]:
+def _line(kernel: Kernel, asked: Parameters, level: str, architecture: str) -> tuple[Any, runner.Ended]:
     """The JSON line that a kernel printed, None if it printed none."""
     with tempfile.TemporaryDirectory() as place:
         for name, text in kernel.program.items():
             (Path(place) / name).write_text(text, encoding="utf-8")
         if kernel.route == "cuda":
-            ended = _built_and_run(kernel, asked, Path(place))
+            ended = runner.ask_cxx(kernel.file, macros(asked), Path(place))
         else:
             given = {"level": level, "architecture": architecture, **msgspec.structs.asdict(asked)}
-            words = [f"--{name}={value}" for name, value in given.items() if value]
-            ended = process.run([sys.executable, kernel.file, *words], seconds=_SECONDS, folder=Path(place))
-    for text in reversed(ended.out.splitlines()):
-        if text.startswith("{"):
-            return json.loads(text), ended
-    return None, ended
+            ended = runner.ask_python(kernel.file, given, Path(place))
+    return runner.line_of(ended), ended
 
 
-def _built_and_run(kernel: Kernel, asked: Parameters, place: Path) -> process.Ended:
-    """Build a C++ kernel for the device of this machine and run it there."""
-    driver = shutil.which("hipcc") or shutil.which("nvcc")
-    if driver is None:
-        return process.Ended("", _NOT_INSTALLED, "", "there is neither hipcc nor nvcc on PATH", 0.0)
-    language = ("-x", "hip") if driver.endswith("hipcc") else ("-arch=native",)
-    options = [f"-D{name}" for name in macros(asked)]
-    command = [driver, *language, "-std=c++17", "-O2", *options, "-o", "kernel", kernel.file]
-    built = process.run(command, seconds=_SECONDS, folder=place)
-    return process.run([str(place / "kernel")], seconds=_SECONDS, folder=place) if built.status == 0 else built
-
-
-def _why(ended: process.Ended) -> str:
+def _why(ended: runner.Ended) -> str:
     if ended.status is None:
         return f"stopped after {ended.seconds:.0f} s"
     last = (ended.err.strip().splitlines() or ["it printed nothing"])[-1]
-    return last if ended.status == _NOT_INSTALLED else f"ended with status {ended.status}: {last}"
+    return last if ended.status == runner.NOT_INSTALLED else f"ended with status {ended.status}: {last}"
 
 
 def _tool(line: Mapping[str, Any]) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from portlint.verify import process
+from portlint.verify import runner
 from portlint.verify.toolchains import Answer, Missing, Toolchain
 from portlint.verify.toolchains.gcc_style import diagnostics
 
@@ -32,8 +32,8 @@ def find() -> Toolchain | Missing:
         path = shutil.which(name)
         if path is None:
             continue
-        version = re.search(r"clang version (\d+)\.(\S+)", process.run([path, "--version"], seconds=_SECONDS).out)
-        targets = process.run([path, "--print-targets"], seconds=_SECONDS).out
+        version = re.search(r"clang version (\d+)\.(\S+)", runner.run([path, "--version"], seconds=_SECONDS).out)
+        targets = runner.run([path, "--print-targets"], seconds=_SECONDS).out
         if version and int(version[1]) >= _OLDEST and "amdgcn" in targets:
             return Toolchain("clang", f"{version[1]}.{version[2]}", (path,))
     return Missing("clang with the AMDGPU back end", _INSTALL)
@@ -51,7 +51,7 @@ def compile(  # noqa: A001
             *toolchain.command, "-x", "hip", *_OPTIONS, f"--offload-arch={architecture}", f"-I{stub}", *options,
             "-c", "-o", "kernel.o", name,
         ]  # fmt: skip
-        ended = process.run(command, seconds=_SECONDS, folder=Path(place))
+        ended = runner.run(command, seconds=_SECONDS, folder=Path(place))
     found = tuple(diagnostics(ended.err))
     refused = any(one.kind == "error" for one in found)
     accepted = True if ended.status == 0 else False if refused else None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from portlint.verify import process
+from portlint.verify import runner
 from portlint.verify.toolchains import Answer, Missing, Toolchain
 from portlint.verify.toolchains.gcc_style import diagnostics
 
@@ -25,11 +25,11 @@ _NVRTC = (sys.executable, "-m", "portlint.verify.toolchains.nvrtc")
 @cache
 def find() -> Toolchain | Missing:
     """NVRTC where its wheel is installed, since it needs no host compiler; else nvcc."""
-    asked = process.run([*_NVRTC, "--version"], seconds=_SECONDS)
+    asked = runner.run([*_NVRTC, "--version"], seconds=_SECONDS)
     if asked.status == 0:
         return Toolchain("NVRTC", asked.out.strip(), _NVRTC)
     if path := shutil.which("nvcc"):
-        version = re.search(r"V(\d[\d.]*)", process.run([path, "--version"], seconds=_SECONDS).out)
+        version = re.search(r"V(\d[\d.]*)", runner.run([path, "--version"], seconds=_SECONDS).out)
         if version:
             return Toolchain("nvcc", version[1], (path,))
     return Missing("NVRTC or nvcc", _INSTALL)
@@ -47,7 +47,7 @@ def compile(  # noqa: A001
             kept = ("-cubin", "-std=c++17", "-arch", architecture, *options, "-o", "kernel.cubin", name)
         else:
             kept = (architecture, name, "-std=c++17", "-I.", *options)
-        ended = process.run([*toolchain.command, *kept], seconds=_SECONDS, folder=Path(place))
+        ended = runner.run([*toolchain.command, *kept], seconds=_SECONDS, folder=Path(place))
     found = tuple(diagnostics(f"{ended.err}\n{ended.out}"))
     refused = any(one.kind == "error" for one in found)
     accepted = True if ended.status == 0 else False if refused else None

@@ -1,0 +1,185 @@
+"""Runs compilers and kernels: each a process of its own, with a time limit, and ended with all that it started.
+
+This module needs the standard library only and nothing else of portlint: a bundle carries it to the device machine as
+its program (`python3 run.py`), where it answers the questions in `questions.json` and writes `answers.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+NOT_INSTALLED = 3
+"""the exit status of a kernel whose framework or compiler is not there"""
+VERSION = 1
+"""of `questions.json` and `answers.json`"""
+KERNEL_SECONDS = 300.0
+_PROBE_SECONDS = 30.0
+_MOST_OUTPUT = 1 << 20
+"""characters that are kept of each stream"""
+_GRACE_SECONDS = 5.0
+"""for the pipes of what was killed; a process that waits for a hung device cannot even be killed, and is left behind"""
+
+
+class Ended(NamedTuple):
+    """A process that has ended, or was ended."""
+
+    command: str
+    """as a shell would take it"""
+    status: int | None
+    """the exit status, negative for a signal; None if the time ran out"""
+    out: str
+    err: str
+    seconds: float
+
+
+class Device(NamedTuple):
+    """An accelerator of this machine, as its vendor's tool names it."""
+
+    platform: str
+    """cuda | hip | neuron | hpu"""
+    name: str
+    architecture: str
+    """the compute capability ("9.0") or the gfx name; "" where the tool names none"""
+    driver: str
+
+
+def run(
+    command: Sequence[str],
+    *,
+    seconds: float,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Ended:
+    """Run a command and wait for it, `seconds` of wall time at most.
+
+    It leads a process group, which is killed at the end: what it started does not outlive it. Raises OSError where the
+    program cannot be started.
+    """
+    started = time.monotonic()
+    process = subprocess.Popen(  # noqa: S603  (nothing of the linted tree; the caller names the program)
+        list(command),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env={**os.environ, **(environment or {})},
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    status: int | None = None
+    out = err = ""
+    try:
+        out, err = process.communicate(timeout=seconds)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        _end(process)
+    if status is None:
+        with suppress(subprocess.TimeoutExpired):
+            out, err = process.communicate(timeout=_GRACE_SECONDS)
+    return Ended(shlex.join(command), status, out[:_MOST_OUTPUT], err[:_MOST_OUTPUT], time.monotonic() - started)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+def ask_cxx(file: str, macros: Sequence[str], folder: Path) -> Ended:
+    """Build a C++ kernel for the device of this machine, and run it there."""
+    driver = shutil.which("hipcc") or shutil.which("nvcc")
+    if driver is None:
+        return Ended("", NOT_INSTALLED, "", "there is neither hipcc nor nvcc on PATH", 0.0)
+    language = ("-x", "hip") if driver.endswith("hipcc") else ("-arch=native",)
+    definitions = [f"-D{name}" for name in macros]
+    command = [driver, *language, "-std=c++17", "-O2", *definitions, "-o", "kernel", file]
+    built = run(command, seconds=KERNEL_SECONDS, folder=folder)
+    return run([str(folder / "kernel")], seconds=KERNEL_SECONDS, folder=folder) if built.status == 0 else built
+
+
+def ask_python(file: str, options: Mapping[str, str], folder: Path) -> Ended:
+    """Run a kernel written in Python with this interpreter."""
+    words = [f"--{name}={value}" for name, value in options.items() if value]
+    return run([sys.executable, file, *words], seconds=KERNEL_SECONDS, folder=folder)
+
+
+def line_of(ended: Ended) -> dict[str, Any] | None:
+    """The JSON line that a kernel printed; None if it printed none."""
+    for text in reversed(ended.out.splitlines()):
+        if text.startswith("{"):
+            with suppress(json.JSONDecodeError):
+                found: dict[str, Any] = json.loads(text)
+                return found
+    return None
+
+
+def devices() -> Iterator[Device]:
+    """The accelerators that the vendors' tools see. A tool that is not there, or fails, sees none."""
+    asked = "--query-gpu=name,compute_cap,driver_version"
+    for row in _lines("nvidia-smi", asked, "--format=csv,noheader"):
+        name, capability, driver = (cell.strip() for cell in row.split(","))
+        yield Device("cuda", name, capability, driver)
+    for row in _lines("rocminfo"):
+        word, _, value = row.partition(":")
+        if word.strip() == "Name" and value.strip().startswith("gfx"):
+            yield Device("hip", value.strip(), value.strip(), "")
+    for row in _lines("neuron-ls", "--json-output")[:1]:
+        yield Device("neuron", row[:80], "", "")
+    for row in _lines("hl-smi", "-Q", "name,driver_version", "-f", "csv,noheader"):
+        name, _, driver = row.partition(",")
+        yield Device("hpu", name.strip(), "", driver.strip())
+
+
+def _lines(*command: str) -> list[str]:
+    if shutil.which(command[0]) is None:
+        return []
+    ended = run(command, seconds=_PROBE_SECONDS)
+    return ended.out.splitlines() if ended.status == 0 else []
+
+
+def main() -> int:
+    """Answer every question of the folder that this file is in."""
+    folder = Path(__file__).resolve().parent
+    asked = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
+    answers = []
+    for number, question in enumerate(asked["questions"], 1):
+        place = folder / "kernels" / question["route"]
+        if question["route"] == "cuda":
+            ended = ask_cxx(question["file"], question["macros"], place)
+        else:
+            ended = ask_python(question["file"], {**question["options"], "level": "run"}, place)
+        line = line_of(ended)
+        says = line["measured"] if line else (ended.err.strip().splitlines() or ["no answer"])[-1]
+        sys.stderr.write(f"{number} of {len(asked['questions'])}: {question['kernel']}: {says}\n")
+        answers.append({"id": question["id"], "line": line, **ended._asdict()})
+    report = {
+        "version": VERSION,
+        "bundle": asked["bundle"],
+        "date": date.today().isoformat(),
+        "devices": [device._asdict() for device in devices()],
+        "answers": answers,
+    }
+    (folder / "answers.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"wrote {folder / 'answers.json'}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
