@@ -44,6 +44,12 @@ PROGRESS_AFTER = 200
 @click.option(
     "--color", type=click.Choice(("auto", "always", "never")), default="auto", help="Colours in the full report."
 )
+@click.option(
+    "--evidence",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What 'portlint verify' found out  [portlint-evidence.json, if it is there].",
+)
 @friendly
 def check(
     paths: tuple[str, ...],
@@ -59,6 +65,7 @@ def check(
     exclude: tuple[str, ...],
     force_exclude: bool,
     color: str,
+    evidence: Path | None,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
     from portlint.config import Config, load
@@ -78,12 +85,37 @@ def check(
         stdin=_stdin(paths, stdin_filename),
         jobs=jobs,
     )
-    report = run(request, _progress())
+    report = _with_evidence(run(request, _progress()), request.paths, evidence)
     for kind, file in kinds:
         _write(report, kind, file, color)
     if not report.summary.files and not report.problems:
         click.echo("portlint: no files to check", err=True)
     sys.exit(0 if exit_zero else _status(report, config, fail_on))
+
+
+def _with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:
+    """The report with the evidence that belongs to its findings; evidence that is stale becomes a problem."""
+    from portlint.verify.evidence import FILE
+
+    place = named or Path(FILE)
+    if named is None and not place.is_file():
+        return report
+
+    import msgspec
+
+    from portlint.finding import Problem
+    from portlint.verify.evidence import join, read, stale
+    from portlint.verify.kernel import kernels
+
+    entries = read(place)
+    gone = stale(entries, report.findings, paths, kernels())
+    dead = {one.entry.key for one in gone}
+    problems = (Problem(str(place), 0, "evidence", one.text) for one in gone)
+    return msgspec.structs.replace(
+        report,
+        findings=join(report.findings, (entry for entry in entries if entry.key not in dead)),
+        problems=tuple(sorted((*report.problems, *problems))),
+    )
 
 
 def targets_of(names: tuple[str, ...]) -> tuple[Target, ...]:

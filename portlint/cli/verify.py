@@ -66,13 +66,14 @@ def verify(
     machines = targets_of(targets or config.target)
     if program is not None:
         sys.exit(_compile(program, machines))
+    paths = paths or (".",)
     report = _check(paths, machines, select, config)
     if bundle is not None:
         _bundle(bundle, report, machines)
     elif answers is not None:
-        _import(answers, report, machines, _place(evidence))
+        _import(answers, report, machines, _place(evidence), paths)
     else:
-        _ask(report, machines, levels or ("compile", "simulate"), _place(evidence))
+        _ask(report, machines, levels or ("compile", "simulate"), _place(evidence), paths)
 
 
 def _place(evidence: Path | None) -> Path:
@@ -85,7 +86,7 @@ def _check(paths: tuple[str, ...], machines: tuple[Target, ...], select: tuple[s
     from portlint.run import Request, run
 
     request = Request(
-        paths=paths or (".",),
+        paths=paths,
         targets=machines,
         config=config,
         select=selectors(select or config.select, machines),
@@ -94,16 +95,18 @@ def _check(paths: tuple[str, ...], machines: tuple[Target, ...], select: tuple[s
     return run(request)
 
 
-def _ask(report: Report, machines: tuple[Target, ...], levels: tuple[str, ...], place: Path) -> None:
+def _ask(
+    report: Report, machines: tuple[Target, ...], levels: tuple[str, ...], place: Path, paths: tuple[str, ...]
+) -> None:
     from portlint.verify.questions import climb, entries, questions
 
     asked, unasked = questions(report.findings, machines)
     replies = list(climb(asked, levels))
-    _keep(place, (entry for question, reply in replies for entry in entries(question, reply)), report)
+    _keep(place, (entry for question, reply in replies for entry in entries(question, reply)), report, paths)
     click.echo("\n".join(_shown(replies, unasked)))
 
 
-def _keep(place: Path, new: Iterable[Entry], report: Report) -> None:
+def _keep(place: Path, new: Iterable[Entry], report: Report, paths: tuple[str, ...]) -> None:
     """Merge entries into the evidence file, less those that say nothing any more."""
     from portlint.verify.evidence import merge, read, stale, write
     from portlint.verify.kernel import kernels
@@ -112,8 +115,8 @@ def _keep(place: Path, new: Iterable[Entry], report: Report) -> None:
     merged = merge(old, new)
     if not merged:
         return
-    gone = [one.entry for one in stale(merged, report.findings, kernels())]
-    write(place, [entry for entry in merged if entry not in gone])
+    gone = {one.entry.key for one in stale(merged, report.findings, paths, kernels())}
+    write(place, [entry for entry in merged if entry.key not in gone])
     click.echo(f"portlint: {len(merged) - len(gone)} entries in {place}, {len(gone)} stale ones left out", err=True)
 
 
@@ -174,7 +177,7 @@ def _bundle(folder: Path, report: Report, machines: tuple[Target, ...]) -> None:
     click.echo("\n".join(_shown([], unasked)))
 
 
-def _import(answers: Path, report: Report, machines: tuple[Target, ...], place: Path) -> None:
+def _import(answers: Path, report: Report, machines: tuple[Target, ...], place: Path, paths: tuple[str, ...]) -> None:
     from portlint.verify.bundle import imported, read
     from portlint.verify.evidence import Entry
     from portlint.verify.questions import questions
@@ -186,6 +189,6 @@ def _import(answers: Path, report: Report, machines: tuple[Target, ...], place: 
             found.append(result)
         else:
             click.echo(f"{question.target.name}: {question.asked.fact}: not run: {result}")
-    _keep(place, found, report)
+    _keep(place, found, report, paths)
     outcomes = Counter(entry.evidence.outcome for entry in found)
     click.echo("findings: " + (", ".join(f"{many} {outcome}" for outcome, many in outcomes.items()) or "none answered"))

@@ -7,6 +7,7 @@ or the kernel has changed since, and where somebody changed the entry itself; st
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, order=True, omit_defaults
 
     fingerprint: str
     rule: str
+    path: str
+    """the file of the finding, as it was named then"""
     target: str
     fact: str
     """the name of the fact that the finding rests on"""
@@ -75,6 +78,11 @@ class Stale(msgspec.Struct, frozen=True):
     entry: Entry
     reason: str
 
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"what it says of '{self.entry.rule}' in {self.entry.path} is stale: {self.reason}"
+
 
 def read(path: Path) -> tuple[Entry, ...]:
     """The entries of a file. Raises EvidenceError where there is no such file, or where it is not well formed."""
@@ -115,9 +123,13 @@ def merge(older: Iterable[Entry], newer: Iterable[Entry]) -> tuple[Entry, ...]:
 
 
 def stale(
-    entries: Iterable[Entry], findings: Iterable[Finding], kernels: Mapping[str, Iterable[Kernel]]
+    entries: Iterable[Entry],
+    findings: Iterable[Finding],
+    paths: Iterable[str],
+    kernels: Mapping[str, Iterable[Kernel]],
 ) -> list[Stale]:
-    """The entries that no longer say anything of these findings."""
+    """The entries that no longer say anything, where these are all findings below `paths`."""
+    below = tuple(os.path.normpath(path) for path in paths)
     known = {(one.fingerprint, one.target) for one in findings}
     digests = {name: {one.digest for one in group} for name, group in kernels.items()}
     found: list[Stale] = []
@@ -125,12 +137,18 @@ def stale(
         if entry.digest != entry.expected_digest():
             found.append(Stale(entry, "the entry was changed by hand"))
         elif (entry.fingerprint, entry.target) not in known:
+            if not any(_is_below(entry.path, path) for path in below):
+                continue
             found.append(Stale(entry, "the code has changed: there is no such finding now"))
         elif _stated(entry) != entry.stated:
             found.append(Stale(entry, f"the profile of {entry.target} now states another value of {entry.fact}"))
         elif entry.kernel and entry.kernel_digest not in digests.get(entry.kernel, ()):
             found.append(Stale(entry, f"the kernel {entry.kernel} has changed"))
     return found
+
+
+def _is_below(file: str, folder: str) -> bool:
+    return folder in (".", file) or os.path.normpath(file).startswith(folder + os.sep)
 
 
 def _stated(entry: Entry) -> Any:

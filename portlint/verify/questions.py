@@ -90,6 +90,7 @@ def entries_of(question: Question, evidence: Evidence) -> Iterator[Entry]:
         yield Entry(
             fingerprint=finding.fingerprint,
             rule=finding.rule,
+            path=finding.path,
             target=finding.target,
             fact=finding.fact.name,
             stated=finding.fact.value,
