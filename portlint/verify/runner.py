@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,7 +45,8 @@ class Ended(NamedTuple):
     seconds: float
 
 
-class Device(NamedTuple):
+@dataclass(frozen=True)
+class Device:
     """An accelerator of this machine, as its vendor's tool names it."""
 
     platform: str
@@ -173,7 +175,7 @@ def main() -> int:
         "version": VERSION,
         "bundle": asked["bundle"],
         "date": date.today().isoformat(),
-        "devices": [device._asdict() for device in devices()],
+        "devices": [asdict(device) for device in devices()],
         "answers": answers,
     }
     (folder / "answers.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
