@@ -123,3 +123,33 @@ def test_a_device_beside_a_triton_launch_counts_where_there_is_triton(tmp_path: 
     )
     lines = {one: [x.line for x in scan(path, [rules()["device/is-cuda"]], (one,))] for one in ("xpu", "mps", "cdna3")}
     assert lines == {"xpu": [10], "mps": [], "cdna3": []}
+
+
+METHOD = "import torch\n\n\nclass Block({base}):\n    def _fast(self, x):\n        return x.to(device='cuda')\n"
+PRIVATE = KERNELS.replace("fast", "_fast")
+
+
+@pytest.mark.parametrize(
+    ("module", "others", "lines"),
+    [
+        (PRIVATE, {}, []),
+        (PRIVATE, {"pkg/run.py": "def _fast(x):\n    return _fast(x)\n"}, []),  # another function of that name
+        (METHOD.format(base="torch.nn.Module"), {}, []),
+        (METHOD.format(base="Base"), {"pkg/base.py": "class Base: ...\n"}, [6]),
+        ("from .base import Base\n" + METHOD.format(base="Base"), {"pkg/base.py": "class Base: ...\n"}, []),
+        # what may still be used
+        (PRIVATE, {"pkg/run.py": "from .kernels import _fast\n"}, [5]),
+        (PRIVATE, {"pkg/run.py": "from . import kernels\n\nrun = kernels._fast\n"}, [5]),
+        (PRIVATE + "\n\nTABLE = {1: _fast}\n", {}, [5]),
+        (PRIVATE.replace("def _fast", "@register\ndef _fast"), {}, [6]),
+        (PRIVATE + "\n\nrun = globals()[f'_{kind}']\n", {}, [5]),
+        (KERNELS, {}, [5]),  # public: for others
+        (METHOD.format(base="torch.nn.Module"), {"pkg/run.py": "def run(block, x):\n    block._fast(x)\n"}, [6]),
+        ("from lib import Base\n" + METHOD.format(base="Base"), {}, [7]),  # the base may call it
+        ("from .base import Base\n" + METHOD.format(base="Base"), {"pkg/base.py": "class Base(X): ...\n"}, [7]),
+    ],
+)
+def test_nothing_runs_a_private_function_that_is_never_named(
+    tmp_path: Path, module: str, others: dict[str, str], lines: list[int]
+) -> None:
+    assert found(tmp_path, {"pkg/kernels.py": module, **others}) == lines

@@ -114,6 +114,8 @@ class Guards:
                     yield from self._listed_where(parent)
             case "function_definition":
                 if child == parent["body"]:
+                    if self._asks_others and users.is_unused(parent):
+                        yield Guard(Literal(False), True, f"nothing calls {parent['name'].text}", parent.line)
                     yield from self._fixtures(parent)
                     if (guard := self._called(parent)) is not None:
                         yield guard

@@ -77,8 +77,6 @@ _HOST_CLASS = re.compile(
 _HOST_FILE = re.compile(r"(^|[/\\])(cpu[/\\].*|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$")
 """code for the CPU, and scripts that prepare data or convert checkpoints"""
 _REGIONS = ("for_statement", "while_statement", "function_definition")
-_PACKAGE_ROOTS = ("", "src", "python")
-"""folders above a file in which a tree keeps its packages"""
 _FEW = 16
 """rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
@@ -600,7 +598,7 @@ def _is_of_the_tree(statement: Node) -> bool:
     module = statement.get("module_name") or statement.children[0]
     package = (module.get("name") or module).text.partition(".")[0]
     file = statement.source.file
-    return bool(file and package) and nearby.find(file, f"{package}/__init__.py", _PACKAGE_ROOTS) is not None
+    return bool(file and package) and nearby.find(file, f"{package}/__init__.py", users.PACKAGE_ROOTS) is not None
 
 
 def _is_only_element(node: Node) -> bool:

@@ -466,7 +466,7 @@ class Values:
         if known.kind:
             return known
         method = self._method_of_class(attribute)
-        marks = _decorators(method) if method is not None else []
+        marks = users.decorators(method) if method is not None else []
         is_property = any(mark.rpartition(".")[2] in ("property", "cached_property") for mark in marks)
         return self._returned(method, None, depth) if method is not None and is_property else NOTHING
 
@@ -510,7 +510,7 @@ class Values:
 
     def _returned(self, function: Node, index: int | None, depth: int) -> Abstract:
         """What a function returns, or one element of the tuple that it returns."""
-        if not all(map(_DECORATORS_THAT_KEEP.fullmatch, _decorators(function))):
+        if not all(map(_DECORATORS_THAT_KEEP.fullmatch, users.decorators(function))):
             return NOTHING
         if any(True for _ in function["body"].walk("yield")):
             return NOTHING
@@ -925,14 +925,6 @@ def _parameter_name(parameter: Node) -> str:
     """The name of a parameter in a signature, with or without annotation and default."""
     named = parameter if parameter.type == "identifier" else parameter.get("name")
     return named.text if named is not None else next((one.text for one in parameter.children), "")
-
-
-def _decorators(definition: Node) -> list[str]:
-    """The decorators of a function, as they are written."""
-    parent = definition.parent
-    if parent is None or parent.type != "decorated_definition":
-        return []
-    return [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
 
 
 def _is_placeholder(binding: Binding) -> bool:
