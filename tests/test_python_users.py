@@ -153,3 +153,30 @@ def test_nothing_runs_a_private_function_that_is_never_named(
     tmp_path: Path, module: str, others: dict[str, str], lines: list[int]
 ) -> None:
     assert found(tmp_path, {"pkg/kernels.py": module, **others}) == lines
+
+
+DEFAULT = (
+    "import torch\n\n\ndef mask(lengths, longest=None):\n    if longest is None:\n"
+    "        longest = torch.zeros(4, device='cuda')\n    return lengths < longest\n"
+)
+SHAPED = "from .kernels import mask\n\n\ndef run(x, n):\n    return mask(n, x.size(2))\n"
+
+
+@pytest.mark.parametrize(
+    ("users", "lines"),
+    [
+        ({"pkg/run.py": SHAPED}, []),
+        ({"pkg/run.py": SHAPED.replace("x.size(2)", "longest=x.shape[1] + 1")}, []),
+        ({"pkg/run.py": SHAPED.replace("return ", "n = len(x)\n    return ").replace("x.size(2)", "n")}, []),
+        # a way in
+        ({}, [6]),
+        ({"pkg/run.py": SHAPED.replace(", x.size(2)", "")}, [6]),
+        ({"pkg/run.py": SHAPED.replace("x.size(2)", "x")}, [6]),  # may be None
+        ({"pkg/run.py": SHAPED, "pkg/other.py": "from .kernels import mask\n\nmask(1)\n"}, [6]),
+        ({"pkg/run.py": SHAPED, "pkg/__init__.py": "from .kernels import mask\n"}, [6]),
+    ],
+)
+def test_a_default_is_not_made_where_every_call_passes_a_value(
+    tmp_path: Path, users: dict[str, str], lines: list[int]
+) -> None:
+    assert found(tmp_path, {"pkg/kernels.py": DEFAULT, **users}) == lines

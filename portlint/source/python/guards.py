@@ -23,6 +23,7 @@ from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_n
 
 if TYPE_CHECKING:
     from portlint.source.python.scopes import Scopes
+    from portlint.source.python.values import Values
 
 _DEPTH = 8
 """how many functions deep the calls of functions are followed"""
@@ -47,11 +48,12 @@ _JOINING_WORDS = frozenset(("if", "on", "for", "in", "test"))
 
 
 class Guards:
-    """The guards of one file's nodes."""
+    """The guards of one file's nodes; without its values, as the file alone states them."""
 
-    def __init__(self, scopes: Scopes, *, asks_others: bool = True) -> None:
+    def __init__(self, scopes: Scopes, values: Values | None = None) -> None:
         self.scopes = scopes
-        self._asks_others = asks_others
+        self._values = values
+        self._asks_others = values is not None
         self._blocks: dict[int, list[tuple[int, Guard]]] = {}
         self._calls: dict[int, Guard | None] = {}
         self._following = 0
@@ -80,7 +82,9 @@ class Guards:
         return (Guard(_CUDA, True, f"{sibling} takes its place elsewhere", 0),) if sibling else ()
 
     def _guard(self, test: Node, expected: bool) -> Guard:
-        return Guard(condition(self.scopes, test), expected, " ".join(test.text.split()), test.line)
+        is_none = self._values.is_none(test) if self._values is not None else None
+        tested = condition(self.scopes, test) if is_none is None else Literal(is_none)
+        return Guard(tested, expected, " ".join(test.text.split()), test.line)
 
     def _between(self, parent: Node, child: Node) -> Iterator[Guard]:
         """The guards that `parent` puts on `child`."""
@@ -373,7 +377,7 @@ class Guards:
 
 def _as_written(node: Node) -> tuple[Guard, ...]:
     """The guards of a node of another file, as that file alone states them."""
-    return Guards(users.scopes_of(node.source), asks_others=False).of(node)
+    return Guards(users.scopes_of(node.source)).of(node)
 
 
 def _decorators(definition: Node) -> list[Node]:

@@ -41,7 +41,6 @@ from portlint.source.python import users
 from portlint.source.python.choices import comprehended
 from portlint.source.python.pallas import GPU_MODULES
 from portlint.source.python.queries import calls_of, every_call
-from portlint.source.python.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from portlint.source.python.kernels import Kernels
     from portlint.source.python.pallas import Pallas
     from portlint.source.python.scopes import Scopes
+    from portlint.source.python.values import Values
 
 _TRACERS = frozenset(
     (
@@ -101,9 +101,9 @@ _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64
 class Roles:
     """The roles in one file."""
 
-    def __init__(self, scopes: Scopes, kernels: Kernels, pallas: Pallas) -> None:
+    def __init__(self, scopes: Scopes, values: Values, kernels: Kernels, pallas: Pallas) -> None:
         self.scopes = scopes
-        self.values = Values(scopes)
+        self.values = values
         self._steps: dict[int, bool] = {}
         self._of_device_code: dict[str, Callable[[Node], bool]] = {
             "thread-index": kernels.is_thread_index,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +20,7 @@ from portlint.source.python.constants import constant
 from portlint.source.python.queries import assigned_attributes, assigned_items, calls_of
 
 if TYPE_CHECKING:
+    from portlint.source import Source
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
 
@@ -110,6 +111,8 @@ _DTYPE_POSITIONS = {**dict.fromkeys("zeros ones empty array asarray zeros_like o
 """where NumPy's functions take a dtype that is not given by name"""
 _MOST_CALLS = 16
 """calls of one function that are looked at; one that is called more often is given anything"""
+_MOST_FILES = 128
+"""files whose values are kept for others"""
 _MOST_ELEMENTS = 16
 """elements of a list that are looked at"""
 _NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "int"}
@@ -162,11 +165,20 @@ _NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
 _FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
 
 
+_WRITTEN = frozenset(
+    "integer float true false string concatenated_string list tuple dictionary set list_comprehension binary_operator"
+    " comparison_operator".split()
+)
+"""expressions that are never None"""
+
+
 class Values:
     """The abstract values of one file."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, *, asks_others: bool = True) -> None:
         self.scopes = scopes
+        self._asks_others = asks_others
+        self._always_given: dict[tuple[int, str], bool] = {}
         self._known: dict[tuple[int, int], Abstract] = {}
         self._used_as_tensor: dict[tuple[int, str], bool] = {}
 
@@ -241,6 +253,54 @@ class Values:
             return self.of(node["object"]).place or "device"
         return "device"
 
+    def is_none(self, test: Node) -> bool | None:
+        """What a test says that asks whether a parameter is None, where every call passes one that is not."""
+        if not self._asks_others or test.type != "comparison_operator" or len(test.children) != 2:
+            return None
+        name, none = test.children
+        function = self.scopes.function(test) if none.type == "none" and name.type == "identifier" else None
+        operator = next((raw.type for raw in test.raw.children if raw.type in ("is", "is not")), "")
+        if function is None or not operator or not self._is_parameter(name):
+            return None
+        key = function.start, name.text
+        if key not in self._always_given:
+            self._always_given[key] = False
+            self._always_given[key] = self._is_always_given(function, name.text)
+        return operator == "is not" if self._always_given[key] else None
+
+    def _is_parameter(self, name: Node) -> bool:
+        reaching = self.scopes.reaching(name.text, name)
+        return len(reaching) == 1 and reaching[0].kind == "parameter"
+
+    def _is_always_given(self, function: Node, name: str) -> bool:
+        """Whether all calls of a function are known, and each passes a value that is not None for a parameter."""
+        place = position(function, name)
+        calls = users.every_call(function, self.scopes) if place is not None else None
+        if not calls or len(calls) > _MOST_CALLS:
+            return False
+        given = [(self._of(call), call.argument(place, name)) for call in calls]
+        return all(one is not None and values.is_something(one) for values, one in given)
+
+    def _of(self, node: Node) -> Values:
+        """The values of the file that a node stands in."""
+        return self if node.source is self.scopes.source else values_of(node.source)
+
+    def is_something(self, node: Node) -> bool:
+        """Whether an expression is certainly not None: written out, a shape, or what makes a tensor or number."""
+        if node.type == "identifier":
+            bindings = self.scopes.reaching(node.text, node)
+            return bool(bindings) and all(
+                one.kind == "assign" and one.value not in (None, node) and self.is_something(one.value)
+                for one in bindings
+                if one.value is not None
+            )
+        if node.type == "subscript":
+            owner = node["value"]
+            return owner.type == "attribute" and owner["attribute"].text == "shape"
+        if node.type == "call":
+            return self.of(node).kind in ("tensor", "array", "traced", "number", "text", "list")
+        return node.type in _WRITTEN
+
     def _infer(self, node: Node, depth: int) -> Abstract:
         match node.type:
             case "parenthesized_expression" | "unary_operator" | "await":
@@ -311,6 +371,8 @@ class Values:
 
     def _identifier(self, node: Node, depth: int) -> Abstract:
         reaching = self.scopes.reaching(node.text, node)
+        if len(reaching) > 1 and reaching[-1].kind == "parameter":
+            reaching = [one for one in reaching if not self._is_for_none(one)]
         binding = reaching[0] if reaching else self.scopes.binding(node.text, node)
         if binding is None:
             return NOTHING
@@ -324,6 +386,14 @@ class Values:
         if known == NOTHING and opens and self._is_used_as_tensor(node):
             return Abstract("tensor")
         return NOTHING if self._may_be_other(node, binding, known, depth) else known
+
+    def _is_for_none(self, binding: Binding) -> bool:
+        """Whether a binding takes the place of a parameter that is None, and never is."""
+        branch = next(binding.value.ancestors("if_statement", "function_definition"), None) if binding.value else None
+        if branch is None or branch.type != "if_statement" or binding.value is None:
+            return False
+        taken = branch["consequence"].start <= binding.value.start < branch["consequence"].end
+        return taken and self.is_none(branch["condition"]) is False
 
     def _bound(self, node: Node, binding: Binding, depth: int) -> Abstract:
         """What one binding of a name gives it."""
@@ -571,12 +641,9 @@ class Values:
         function = next(parameter.ancestors("function_definition", "lambda"), None)
         if function is None or function.type == "lambda":
             return []
-        names = [_parameter_name(one) for one in function["parameters"].children]
-        if parameter.text not in names:
-            return []
-        position = names.index(parameter.text) - (names[0] in ("self", "cls"))
-        callers = self._callers(function) if position >= 0 else []
-        return [call.argument(position, parameter.text) for call in callers] if len(callers) <= _MOST_CALLS else []
+        place = position(function, parameter.text)
+        callers = self._callers(function) if place is not None else []
+        return [call.argument(place, parameter.text) for call in callers] if len(callers) <= _MOST_CALLS else []
 
     def _callers(self, function: Node) -> list[Node]:
         if function["name"].text != "__init__":
@@ -919,6 +986,19 @@ def _takes_dtype(creator: str, first: Abstract) -> bool:
 def _is_taken_over(dtype: Node) -> bool:
     """Whether a dtype is that of another value, and said there: `x.dtype`."""
     return dtype.type == "attribute" and dtype["attribute"].text == "dtype"
+
+
+@lru_cache(maxsize=_MOST_FILES)
+def values_of(source: Source) -> Values:
+    """The values of a file for another that asks: no third file is."""
+    return Values(users.scopes_of(source), asks_others=False)
+
+
+def position(function: Node, name: str) -> int | None:
+    """Where a call passes a parameter that is not given by name; None where there is none to pass."""
+    names = [_parameter_name(one) for one in function["parameters"].children]
+    place = names.index(name) - (names[0] in ("self", "cls")) if name in names else -1
+    return place if place >= 0 else None
 
 
 def _parameter_name(parameter: Node) -> str:
