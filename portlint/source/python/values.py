@@ -289,11 +289,8 @@ class Values:
         """Whether an expression is certainly not None: written out, a shape, or what makes a tensor or number."""
         if node.type == "identifier":
             bindings = self.scopes.reaching(node.text, node)
-            return bool(bindings) and all(
-                one.kind == "assign" and one.value not in (None, node) and self.is_something(one.value)
-                for one in bindings
-                if one.value is not None
-            )
+            values = [one.value for one in bindings if one.kind == "assign" and one.value not in (None, node)]
+            return 0 < len(bindings) == len(values) and all(one is not None and self.is_something(one) for one in values)
         if node.type == "subscript":
             owner = node["value"]
             return owner.type == "attribute" and owner["attribute"].text == "shape"
