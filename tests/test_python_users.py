@@ -9,14 +9,14 @@ KERNELS = "import torch\n\n\ndef fast(x):\n    return torch.zeros(4, device='cud
 GUARDED = "from pkg.kernels import fast\n\n\ndef run(x):\n    if x.is_cuda:\n        return fast(x)\n    return x\n"
 
 
-def found(folder: Path, files: dict[str, str], name: str = "pkg/kernels.py") -> list[int]:
-    """The lines of a file of a project that have a finding for Apple silicon."""
+def found(folder: Path, files: dict[str, str], name: str = "pkg/kernels.py", target: str = "mps") -> list[int]:
+    """The lines of a file of a project that have a finding for a target."""
     for each, text in {"pyproject.toml": "", **files}.items():
         path = folder / each
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     path = folder / name
-    result = scan(path, rules().values(), targets=("mps",))
+    result = scan(path, rules().values(), targets=(target,))
     return sorted({finding.line for finding in result})
 
 
@@ -180,3 +180,29 @@ def test_a_default_is_not_made_where_every_call_passes_a_value(
     tmp_path: Path, users: dict[str, str], lines: list[int]
 ) -> None:
     assert found(tmp_path, {"pkg/kernels.py": DEFAULT, **users}) == lines
+
+
+BRANCH = (
+    "import torch\nfrom .files import read\n\n\ndef check(audio):\n    if torch.any(audio > 2):\n"
+    "        print(audio.max())\n\n\ndef load(path):\n    audio, rate = read(path)\n    check(audio)\n"
+)
+READER = "import torch\n\n\ndef read(path):\n    return torch.FloatTensor(open(path).read()), 22050\n"
+READS = "import torch\nfrom .kernels import check\n\n\ndef load(x):\n    check(torch.from_numpy(x))\n"
+
+
+@pytest.mark.parametrize(
+    ("users", "lines"),
+    [
+        ({}, []),
+        ({"pkg/run.py": READS}, []),
+        ({"pkg/files.py": READER.replace("),", ").to(device),")}, [6]),
+        ({"pkg/files.py": "def read(path): ...\n"}, [6]),
+        ({"pkg/run.py": READS.replace("torch.from_numpy(x)", "x.cuda()")}, [6]),
+        ({"pkg/run.py": READS.replace("torch.from_numpy(x)", "x")}, [6]),
+        ({"pkg/run.py": "from .kernels import check\n\ntable = [check]\n"}, [6]),
+    ],
+)
+def test_a_parameter_is_on_the_host_where_every_file_passes_such_a_tensor(
+    tmp_path: Path, users: dict[str, str], lines: list[int]
+) -> None:
+    assert found(tmp_path, {"pkg/kernels.py": BRANCH, "pkg/files.py": READER, **users}, target="gaudi3") == lines

@@ -140,7 +140,14 @@ _HOST_LOADERS = frozenset(
     " torchvision.transforms.functional.pil_to_tensor".split()
 )
 """functions that read files or images into tensors on the CPU"""
-_TO_TENSOR = frozenset(("torchvision.transforms.ToTensor", "torchvision.transforms.PILToTensor"))
+_TO_TENSOR = frozenset(
+    f"torchvision.transforms.{name}"
+    for name in ("ToTensor", "PILToTensor", "v2.ToTensor", "v2.PILToTensor", "v2.ToImage")
+)
+_MAKES_ON_HOST = re.compile(
+    r"\b(ToTensor|to_tensor|pil_to_tensor|PILToTensor|from_numpy|FloatTensor|torchaudio\.load|read_image|return_tensors)\b"
+)
+"""what a function says that may return a tensor on the host"""
 _LIKE_TORCH = ("torchaudio.functional.", "torchvision.transforms.functional.")
 _NUMBER_METHODS = frozenset(
     "size dim ndimension numel nelement element_size backward data_ptr stride storage_offset get_device".split()
@@ -279,18 +286,19 @@ class Values:
         if not calls or len(calls) > _MOST_CALLS:
             return False
         given = [(self._of(call), call.argument(place, name)) for call in calls]
-        return all(one is not None and values.is_something(one) for values, one in given)
+        return all(values.is_something(one) for values, one in given)
 
     def _of(self, node: Node) -> Values:
         """The values of the file that a node stands in."""
         return self if node.source is self.scopes.source else values_of(node.source)
 
-    def is_something(self, node: Node) -> bool:
+    def is_something(self, node: Node | None) -> bool:
         """Whether an expression is certainly not None: written out, a shape, or what makes a tensor or number."""
+        if node is None:
+            return False
         if node.type == "identifier":
             bindings = self.scopes.reaching(node.text, node)
-            values = [one.value for one in bindings if one.kind == "assign" and one.value not in (None, node)]
-            return 0 < len(bindings) == len(values) and all(one is not None and self.is_something(one) for one in values)
+            return bool(bindings) and all(one.kind == "assign" and self.is_something(one.value) for one in bindings)
         if node.type == "subscript":
             owner = node["value"]
             return owner.type == "attribute" and owner["attribute"].text == "shape"
@@ -400,6 +408,8 @@ class Values:
             return value
         if value.kind != known.kind:
             return known
+        if binding.kind == "parameter":
+            return msgspec.structs.replace(known, dtype=value.dtype, place=value.place)
         return value if binding.kind == "assign" else msgspec.structs.replace(known, dtype=value.dtype)
 
     def _given(self, node: Node, binding: Binding, depth: int) -> Abstract:
@@ -421,9 +431,9 @@ class Values:
         if value.kind not in ("tensor", "number") or binding.value is None or not _is_conditional(binding.value, name):
             return False
         for earlier in reversed(self.scopes.bindings(name.text, name)):
-            known = earlier.value is not None and earlier.value.type != "none"
+            known = earlier.value is not None and earlier.value.type != "none" and not _is_replaced(earlier, binding)
             if earlier.start < binding.start and earlier.kind in ("assign", "item") and known:
-                before = self.of(earlier.value, depth - 1) if earlier.value is not None else NOTHING
+                before = self._bound(name, earlier, depth - 1)
                 return before.kind not in ("", value.kind)
         return False
 
@@ -588,6 +598,16 @@ class Values:
             values = [items[index] for items in tuples if index < len(items)] if len(tuples) == len(values) else []
         return join([self.of(one, depth - 1) for one in values])
 
+    def _returned_elsewhere(self, function: Node, index: int | None) -> Abstract:
+        """What a function of another file returns, where that is a tensor on the host."""
+        if not self._asks_others or function.type != "identifier":
+            return NOTHING
+        found = users.definition_of(self.scopes, function)
+        if found is None or found.type != "function_definition" or not _MAKES_ON_HOST.search(found.text):
+            return NOTHING
+        returned = values_of(found.source)._returned(found, index, _DEPTH)
+        return returned if returned.place == "host" and returned.kind in ("tensor", "batch") else NOTHING
+
     def _unpacked(self, value: Node, index: int, depth: int) -> Abstract:
         """One element of a tuple that a call returns, or of a tensor."""
         if value.type != "call":
@@ -601,6 +621,8 @@ class Values:
         local = self._local(value["function"])
         if local is not None:
             return self._returned(local, index, depth)
+        if (returned := self._returned_elsewhere(value["function"], index)).kind:
+            return returned
         whole = self.of(value, depth - 1)  # `values, indices = torch.topk(...)` differ in dtype
         return msgspec.structs.replace(whole, dtype="") if whole.kind in ("tensor", "array", "traced") else NOTHING
 
@@ -613,18 +635,24 @@ class Values:
         return Abstract("array", default if flags is None else "", "host")
 
     def _passed(self, parameter: Node, depth: int) -> Abstract:
-        """What the file passes for a parameter, where all of its calls agree; where such a tensor is stays open."""
+        """What a parameter is given, where all known calls agree; on the host where no other call is thinkable."""
         given = self._arguments_for(parameter)
         known = [self.of(one, depth - 1) for one in given if one is not None]
         joined = join(known) if len(known) == len(given) else NOTHING
         if joined.kind not in ("tensor", "array"):
             return NOTHING
-        return joined if joined.place == "host" and self._has_no_other_calls(parameter) else _anywhere(joined)
+        return joined if joined.place == "host" and self._is_on_host_elsewhere(parameter) else _anywhere(joined)
 
-    def _has_no_other_calls(self, parameter: Node) -> bool:
-        """Whether the function around a parameter is called in its own file only, as far as the project shows."""
+    def _is_on_host_elsewhere(self, parameter: Node) -> bool:
+        """Whether the calls of the function around a parameter in other files, if any, pass a tensor on the host."""
         function = next(parameter.ancestors("function_definition"), None)
-        return function is not None and users.calls_from_elsewhere(function) == []
+        place = position(function, parameter.text) if function is not None else None
+        calls = users.every_call(function, self.scopes) if function is not None and place is not None else None
+        if calls is None or not self._asks_others:
+            return False
+        others = [call for call in calls if call.source is not self.scopes.source]
+        given = [(values_of(call.source), call.argument(place, parameter.text)) for call in others]
+        return all(one is not None and values.of(one).place == "host" for values, one in given)
 
     def _defaults(self, parameter: Node, binding: Binding) -> list[Node]:
         """What the file passes for a parameter, and its default where a call leaves it out, or none is in the file."""
@@ -664,7 +692,7 @@ class Values:
         tensors = node.argument(None, "return_tensors")  # of a tokenizer or processor
         if tensors is not None and tensors.constant == "pt":
             return Abstract("batch", "", "host")
-        if function.type == "call" and self.scopes.qualified(function) in _TO_TENSOR:
+        if self._makes_tensor(function):
             return Abstract("tensor", "float32", "host")
         if name in _ELSEWHERE:
             return self._read(node, _ELSEWHERE[name])
@@ -680,6 +708,8 @@ class Values:
         local = self._local(function)
         if local is not None and (returned := self._returned(local, None, depth)).kind:
             return returned
+        if local is None and (returned := self._returned_elsewhere(function, None)).kind:
+            return returned
         if function.type == "attribute":
             return self._method(node, function["attribute"].text, self.of(function["object"], depth - 1))
         if name in _OF_NUMBERS:
@@ -690,6 +720,22 @@ class Values:
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
+
+    def _makes_tensor(self, function: Node, depth: int = 3) -> bool:
+        """Whether calling something makes a tensor of an image: `ToTensor()`, and a `Compose` that has one."""
+        if function.type == "identifier" and depth:
+            bound = self.scopes.only(function.text, function)
+            made = bound.value if bound is not None and bound.kind == "assign" else None
+            return made is not None and made.type == "call" and self._makes_tensor(made, depth - 1)
+        if function.type == "attribute" and depth:
+            assigned = self._assigned_to(function)
+            return bool(assigned) and all(one.type == "call" and self._makes_tensor(one, depth - 1) for one in assigned)
+        if function.type != "call":
+            return False
+        name = self.scopes.qualified(function)
+        if name.endswith(".Compose") and name.startswith("torchvision.") and function.arguments:
+            return any(self._makes_tensor(one, 1) for one in self._elements(function.arguments[0]))
+        return name in _TO_TENSOR
 
     def _traced_dtype(self, node: Node, name: str, depth: int) -> str:
         """The dtype of what a function of JAX returns: as it says, or as its arguments have it."""
@@ -931,6 +977,12 @@ def _is_conditional(value: Node, use: Node) -> bool:
             return True
         block = next((one for one in block.ancestors("block", "function_definition")), None)
     return False
+
+
+def _is_replaced(earlier: Binding, later: Binding) -> bool:
+    """Whether two bindings of a name stand in the same block, so that the later one replaces the earlier."""
+    blocks = [next(one.value.ancestors("block"), None) for one in (earlier, later) if one.value is not None]
+    return len(blocks) == 2 and blocks[0] is not None and blocks[0] == blocks[1]
 
 
 def _compares_values(comparison: Node) -> bool:
