@@ -11,8 +11,9 @@ step), "loop-count" (a number that another round of the loop has another of), "m
 each of more than a few rounds), "accumulated" (a name that nothing but its own assignment changes from round to round,
 in a loop that runs a model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of
 data sets, collators, step closures, tests, and of scripts that prepare data or convert checkpoints: their tensors are
-on the CPU, or may be read), "host-file" (of tests and such scripts), "only-element" (of a list that is written out, or
-in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
+on the CPU, or may be read), "host-file" (of tests and such scripts),
+"at-rest" (in `__init__`, over a state dict, or called from there only), "only-element" (of a list that is written out,
+or in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
 takes, or that its function never reads), "test" (in a test, or a file of tests), "two-kinds-of-device" (in a file that
 names no accelerator but CUDA), "own-package" (an import of a package of the same tree), "guarded-import" (a failed
 import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
@@ -77,6 +78,8 @@ _HOST_CLASS = re.compile(
 _HOST_FILE = re.compile(r"(^|[/\\])(cpu[/\\].*|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$")
 """code for the CPU, and scripts that prepare data or convert checkpoints"""
 _REGIONS = ("for_statement", "while_statement", "function_definition")
+_CALLS_DEEP = 4
+"""how far a function is followed to who calls it"""
 _FEW = 16
 """rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
@@ -105,6 +108,7 @@ class Roles:
         self.scopes = scopes
         self.values = values
         self._steps: dict[int, bool] = {}
+        self._at_rest: dict[int, bool] = {}
         self._of_device_code: dict[str, Callable[[Node], bool]] = {
             "thread-index": kernels.is_thread_index,
             "hardware-lane": kernels.is_hardware_lane,
@@ -159,6 +163,8 @@ class Roles:
                 return self._is_host_code(node)
             case "host-file":
                 return self._is_of_tests or self._is_host_file
+            case "at-rest":
+                return self._is_at_rest(node)
             case "jitted":
                 return self._inside(node, _COMPILERS)
             case "jax-jitted":
@@ -386,6 +392,26 @@ class Roles:
                 return True
         return False
 
+    def _is_at_rest(self, node: Node, depth: int = _CALLS_DEEP) -> bool:
+        """Whether code runs before there are steps: in `__init__`, over a state dict, or called from there only."""
+        function = self.scopes.function(node)
+        if function is None:
+            return False
+        if _makes_or_loads(function):
+            return True
+        key = function.start
+        if key not in self._at_rest:
+            self._at_rest[key] = False  # a function that calls itself adds nothing
+            calls = users.every_call(function, self.scopes) if depth else None
+            self._at_rest[key] = bool(calls) and all(self._is_called_at_rest(call, depth) for call in calls or ())
+        return self._at_rest[key]
+
+    def _is_called_at_rest(self, call: Node, depth: int) -> bool:
+        if call.source is self.scopes.source:
+            return self._is_at_rest(call, depth - 1)
+        around = next(call.ancestors("function_definition"), None)
+        return around is not None and _makes_or_loads(around)
+
     def _run_on_host(self) -> frozenset[str]:
         """The functions that the file hands to data loaders as `collate_fn`, and to torch_xla to run after a step."""
         if self._on_host is None:
@@ -511,6 +537,11 @@ class Roles:
         earlier = [use for use in self.scopes.uses("importorskip") if use.start < statement.start]
         skips = [call for use in earlier for call in use.ancestors("call") if call.arguments]
         return any(_first_part(call.arguments[0].constant) == package for call in skips)
+
+
+def _makes_or_loads(function: Node) -> bool:
+    """Whether a function makes an object, or rewrites a state dict as it is loaded."""
+    return function["name"].text == "__init__" or "state_dict" in function["parameters"].text
 
 
 def _passes(call: Node, position: int, name: str) -> bool:

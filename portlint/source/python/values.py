@@ -612,6 +612,8 @@ class Values:
         """One element of a tuple that a call returns, or of a tensor."""
         if value.type != "call":
             whole = self.of(value, depth - 1)
+            if value.type == "attribute" and value["attribute"].text == "shape":
+                return Abstract("number", "", whole.place)
             return msgspec.structs.replace(whole, dtype="") if whole.kind == "tensor" else NOTHING
         name = self.scopes.qualified(value)
         if name in _ELSEWHERE:
