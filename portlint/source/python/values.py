@@ -41,6 +41,8 @@ class Abstract(msgspec.Struct, frozen=True):
     the device"""
     sized: str = ""
     """"data" where the shape depends on data on the device"""
+    filled: bool = False
+    """of a tensor: with one number that the host knows, so that reading it says nothing new"""
 
 
 NOTHING = Abstract()
@@ -169,6 +171,8 @@ _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
 _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
 _CONTAINER_ANNOTATION = re.compile(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
 _NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
+_GRAPH_BUILDERS = frozenset("tensorrt_llm paddle mindspore tinygrad mxnet".split())
+"""packages with a class `Tensor` of their own"""
 _FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
 
 
@@ -390,7 +394,24 @@ class Values:
             return Abstract("number")
         if known == NOTHING and opens and self._is_used_as_tensor(node):
             return Abstract("tensor")
+        if known.filled and (reaching[1:] or node.text in self._stored_to):
+            known = msgspec.structs.replace(known, filled=False)
         return NOTHING if self._may_be_other(node, binding, known, depth) else known
+
+    def _annotated(self, annotation: str) -> Abstract:
+        """What an annotation says; the tensors of libraries that build graphs have no values to wait for."""
+        known = _annotated(annotation)
+        if (
+            known.kind == "tensor"
+            and self._builds_graphs
+            and not self.scopes.imports.get("Tensor", "").startswith("torch")
+        ):
+            return known if "torch." in annotation else Abstract("object")
+        return known
+
+    @cached_property
+    def _builds_graphs(self) -> bool:
+        return any(module.partition(".")[0] in _GRAPH_BUILDERS for module in self.scopes.imports.values())
 
     def _is_for_none(self, binding: Binding) -> bool:
         """Whether a binding takes the place of a parameter that is None, and never is."""
@@ -403,7 +424,7 @@ class Values:
     def _bound(self, node: Node, binding: Binding, depth: int) -> Abstract:
         """What one binding of a name gives it."""
         value = self._given(node, binding, depth)
-        known = _annotated(binding.annotation) if binding.annotation else NOTHING
+        known = self._annotated(binding.annotation) if binding.annotation else NOTHING
         if not known.kind:
             return value
         if value.kind != known.kind:
@@ -536,6 +557,11 @@ class Values:
             if index is not None and (key := constant(self.scopes, index)) is not None:
                 found[one["left"]["value"].text, key].append(one)
         return found
+
+    @cached_property
+    def _stored_to(self) -> frozenset[str]:
+        """The names with elements that the file assigns."""
+        return frozenset(one["left"]["value"].text for one in assigned_items(self.scopes.source))
 
     def _of_self(self, attribute: Node, depth: int) -> Abstract:
         """What `self.name` is, by all that its class gives it."""
@@ -759,7 +785,9 @@ class Values:
         """A Python number made of others, or of tensors: it is read back if one of them is on the device."""
         given = [self.of(argument, depth - 1) for argument in arguments]
         read = any(
-            one.place != "host" if one.kind == "tensor" else one.kind == "number" and one.place == "device"
+            one.place != "host" and not one.filled
+            if one.kind == "tensor"
+            else one.kind == "number" and one.place == "device"
             for one in given
         )
         return Abstract("number", "", "device" if read else "")
@@ -851,7 +879,9 @@ class Values:
             if not dtype and dtype_argument is None and _takes_dtype(name, first):
                 dtype = _WIDENED.get(first.dtype, "") if name in _TO_COMPLEX else first.dtype
             default = first.place if name.endswith("_like") else "host"
-            return Abstract("tensor", dtype, self.place(device_argument) if device_argument is not None else default)
+            place = self.place(device_argument) if device_argument is not None else default
+            fill = self.of(node.arguments[1], depth - 1) if name == "full" and len(node.arguments) > 1 else NOTHING
+            return Abstract("tensor", dtype, place, "", fill.kind == "number" and fill.place != "device")
         inputs = [self.of(argument, depth - 1) for argument in node.arguments]
         tensors = [one for one in inputs if one.kind == "tensor"]
         merged = tensors[0] if tensors else Abstract("tensor")
@@ -867,6 +897,8 @@ class Values:
         if method in _HOST_METHODS:
             read = owner.kind == "tensor" and owner.place != "host" and method != "numpy"
             place = "device" if read else "host"
+            if owner.filled and method in ("item", "tolist"):
+                return Abstract("number" if method == "item" else "list", "", "host")
             if method == "item":
                 return Abstract("number", "float" if owner.dtype.startswith(("float", "bfloat")) else "", place)
             return Abstract("list", "", place) if method == "tolist" else Abstract("array", owner.dtype, place)
