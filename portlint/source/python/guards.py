@@ -4,8 +4,8 @@ Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`
 loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
 marks on a function, class, module or case; the fixtures and the `setUp` of a test; a call of a function of the file
 that raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; for a
-module that other files import, that one of the imports is reached; that a private function is named anywhere else in the
-project; that a parameter is None, which it is not where every call passes a value; and the place of a file in a folder of one
+module that other files import, that one of the imports is reached; that the project names a private function at all;
+that a parameter is None, which it is not where every call passes a value; and the place of a file in a folder of one
 platform's own (`backends/cuda/` beside `backends/mps/`). What other files say is taken as they say it: no third file is
 asked.
 """
