@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNKNOWN, Guard, is_live, names
 from portlint.finding import Finding, Verdict
 from portlint.rule import AnyOf, Assumed, AtLeast, AtMost, Divides, Has, Hit, Rule, unfold
+from portlint.source import nearby
 from portlint.source.text import Lines
 from portlint.tables import cuda_name, torch_operators
 from portlint.target import Fact, Level, Target, vocabulary
@@ -73,10 +75,16 @@ class Judge:
             if fact.value == Level.VARIANT and not admits_plain_build(guards, target):
                 continue
             if not holds(name, assumed, fact):
-                return self._grade(rule, hit, name, assumed, fact), name
+                verdict = self._grade(rule, hit, name, assumed, fact)
+                return None if verdict == Verdict.DEGRADES and self._is_of_tests else (verdict, name)
             if vocabulary()[name].kind == "toolkit" and isinstance(assumed, Has):
                 self.translated[target.name] += _is_translated(assumed.item, fact)
         return (Verdict.UNKNOWN, unknown) if unknown else None
+
+    @cached_property
+    def _is_of_tests(self) -> bool:
+        """Whether the file holds tests in Python: that one of them is slow, or falls back, is no fault."""
+        return self.source.language == "python" and nearby.is_of_tests(self.source.place)
 
     def _grade(self, rule: Rule, hit: Hit, name: str, assumed: Assumed, fact: Fact) -> Verdict:
         if vocabulary()[name].kind == "operators" and isinstance(assumed, Has):

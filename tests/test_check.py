@@ -50,6 +50,16 @@ def test_a_package_of_the_tree_is_not_missed(check: Check) -> None:
     assert [finding["path"] for finding in report(found)["findings"]] == ["user/tests/helpers.py"]
 
 
+def test_a_slow_test_is_no_fault(check: Check) -> None:
+    code = "import torch\n\n\ndef kept(x):\n    x = x.cuda()\n    return x[torch.isnan(x)]\n"
+    for folder in ("lib", "tests"):
+        Path(folder).mkdir()
+        Path(folder, "helpers.py").write_text(code)
+    found = report(check(".", "--target", "gaudi3", "--output-format", "json"))["findings"]
+    slow, broken = ([one["path"] for one in found if one["verdict"] == verdict] for verdict in ("degrades", "breaks"))
+    assert (slow, broken) == (["lib/helpers.py"], ["lib/helpers.py", "tests/helpers.py"])
+
+
 class TestExitStatus:
     def test_0_without_findings(self, check: Check) -> None:
         Path("a.cu").write_text(CLEAN)

@@ -9,14 +9,14 @@ KERNELS = "import torch\n\n\ndef fast(x):\n    return torch.zeros(4, device='cud
 GUARDED = "from pkg.kernels import fast\n\n\ndef run(x):\n    if x.is_cuda:\n        return fast(x)\n    return x\n"
 
 
-def found(folder: Path, files: dict[str, str], name: str = "pkg/kernels.py") -> list[int]:
-    """The lines of a file of a project that have a finding for Apple silicon."""
+def found(folder: Path, files: dict[str, str], name: str = "pkg/kernels.py", target: str = "mps") -> list[int]:
+    """The lines of a file of a project that have a finding for a target."""
     for each, text in {"pyproject.toml": "", **files}.items():
         path = folder / each
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     path = folder / name
-    result = scan(path, rules().values(), targets=("mps",))
+    result = scan(path, rules().values(), targets=(target,))
     return sorted({finding.line for finding in result})
 
 
@@ -123,3 +123,86 @@ def test_a_device_beside_a_triton_launch_counts_where_there_is_triton(tmp_path: 
     )
     lines = {one: [x.line for x in scan(path, [rules()["device/is-cuda"]], (one,))] for one in ("xpu", "mps", "cdna3")}
     assert lines == {"xpu": [10], "mps": [], "cdna3": []}
+
+
+METHOD = "import torch\n\n\nclass Block({base}):\n    def _fast(self, x):\n        return x.to(device='cuda')\n"
+PRIVATE = KERNELS.replace("fast", "_fast")
+
+
+@pytest.mark.parametrize(
+    ("module", "others", "lines"),
+    [
+        (PRIVATE, {}, []),
+        (PRIVATE, {"pkg/run.py": "def _fast(x):\n    return _fast(x)\n"}, []),  # another function of that name
+        (METHOD.format(base="torch.nn.Module"), {}, []),
+        (METHOD.format(base="Base"), {"pkg/base.py": "class Base: ...\n"}, [6]),
+        ("from .base import Base\n" + METHOD.format(base="Base"), {"pkg/base.py": "class Base: ...\n"}, []),
+        # what may still be used
+        (PRIVATE, {"pkg/run.py": "from .kernels import _fast\n"}, [5]),
+        (PRIVATE, {"pkg/run.py": "from . import kernels\n\nrun = kernels._fast\n"}, [5]),
+        (PRIVATE + "\n\nTABLE = {1: _fast}\n", {}, [5]),
+        (PRIVATE.replace("def _fast", "@register\ndef _fast"), {}, [6]),
+        (PRIVATE + "\n\nrun = globals()[f'_{kind}']\n", {}, [5]),
+        (KERNELS, {}, [5]),  # public: for others
+        (METHOD.format(base="torch.nn.Module"), {"pkg/run.py": "def run(block, x):\n    block._fast(x)\n"}, [6]),
+        ("from lib import Base\n" + METHOD.format(base="Base"), {}, [7]),  # the base may call it
+        ("from .base import Base\n" + METHOD.format(base="Base"), {"pkg/base.py": "class Base(X): ...\n"}, [7]),
+    ],
+)
+def test_nothing_runs_a_private_function_that_is_never_named(
+    tmp_path: Path, module: str, others: dict[str, str], lines: list[int]
+) -> None:
+    assert found(tmp_path, {"pkg/kernels.py": module, **others}) == lines
+
+
+DEFAULT = (
+    "import torch\n\n\ndef mask(lengths, longest=None):\n    if longest is None:\n"
+    "        longest = torch.zeros(4, device='cuda')\n    return lengths < longest\n"
+)
+SHAPED = "from .kernels import mask\n\n\ndef run(x, n):\n    return mask(n, x.size(2))\n"
+
+
+@pytest.mark.parametrize(
+    ("users", "lines"),
+    [
+        ({"pkg/run.py": SHAPED}, []),
+        ({"pkg/run.py": SHAPED.replace("x.size(2)", "longest=x.shape[1] + 1")}, []),
+        ({"pkg/run.py": SHAPED.replace("return ", "n = len(x)\n    return ").replace("x.size(2)", "n")}, []),
+        # a way in
+        ({}, [6]),
+        ({"pkg/run.py": SHAPED.replace(", x.size(2)", "")}, [6]),
+        ({"pkg/run.py": SHAPED.replace("x.size(2)", "x")}, [6]),  # may be None
+        ({"pkg/run.py": SHAPED, "pkg/other.py": "from .kernels import mask\n\nmask(1)\n"}, [6]),
+        ({"pkg/run.py": SHAPED, "pkg/__init__.py": "from .kernels import mask\n"}, [6]),
+    ],
+)
+def test_a_default_is_not_made_where_every_call_passes_a_value(
+    tmp_path: Path, users: dict[str, str], lines: list[int]
+) -> None:
+    assert found(tmp_path, {"pkg/kernels.py": DEFAULT, **users}) == lines
+
+
+BRANCH = (
+    "import torch\nfrom .files import read\n\n\ndef check(audio):\n    if torch.any(audio > 2):\n"
+    "        print(audio.max())\n\n\ndef load(path):\n    audio, rate = read(path)\n    check(audio)\n"
+)
+READER = "import torch\n\n\ndef read(path):\n    return torch.FloatTensor(open(path).read()), 22050\n"
+READS = "import torch\nfrom .kernels import check\n\n\ndef load(x):\n    check(torch.from_numpy(x))\n"
+
+
+@pytest.mark.parametrize(
+    ("users", "lines"),
+    [
+        ({}, []),
+        ({"pkg/run.py": READS}, []),
+        ({"pkg/files.py": READER.replace("),", ").to(device),")}, [6]),
+        ({"pkg/files.py": "def read(path): ...\n"}, [6]),
+        ({"pkg/run.py": READS.replace("torch.from_numpy(x)", "x.cuda()")}, [6]),
+        ({"pkg/run.py": READS.replace("torch.from_numpy(x)", "x")}, [6]),
+        ({"pkg/run.py": "from .kernels import check\n\ntable = [check]\n"}, [6]),
+    ],
+)
+def test_a_parameter_is_on_the_host_where_every_file_passes_such_a_tensor(
+    tmp_path: Path, users: dict[str, str], lines: list[int]
+) -> None:
+    assert found(tmp_path, {"pkg/kernels.py": BRANCH, "pkg/files.py": READER, **users}, target="gaudi3") == lines

@@ -6,7 +6,7 @@ graph, copy the inputs to the CPU, compute there and copy the result back, at ev
 
 ## Exceptions
 Values on the host are silent, and so are what is made there because no device is given, weights in `__init__` and in
-functions of a `state_dict`, float64, code behind a test of the device, and a call whose error is caught. Backward passes are
+functions of a `state_dict`, or called from there only, float64, code behind a test of the device, and a call whose error is caught. Backward passes are
 not looked at.
 
 ## References
@@ -59,17 +59,17 @@ FUNCTIONS = tuple(name for name in NAMES if name not in {*METHODS, *MODULES, *CR
 @rule.calls(*FUNCTIONS)
 def function(call: Node) -> Hits:
     first = call.argument(0, "input")
-    if first is None or _is_at_rest(call):
+    if first is None:
         return
     tensors = [first, *(one for one in call.arguments[1:] if one.role("tensor"))]
-    if not any(one.role("on-host") or one.role("float64") for one in tensors):
+    if not any(one.role("on-host") or one.role("float64") for one in tensors) and not call.role("at-rest"):
         yield from _hit(call, call.name)
 
 
 @rule.calls(*METHODS)
 def method(call: Node) -> Hits:
     value = call["function"]["object"]
-    if value.role("device-tensor") and not value.role("float64") and not _is_at_rest(call):
+    if value.role("device-tensor") and not value.role("float64") and not call.role("at-rest"):
         yield from _hit(call, f".{call['function']['attribute'].text}")
 
 
@@ -82,14 +82,6 @@ def module(call: Node) -> Hits:
 def created(call: Node) -> Hits:
     if call.argument(None, "device") is not None and call.role("on-device"):
         yield from _hit(call, call.name)
-
-
-def _is_at_rest(call: Node) -> bool:
-    """Whether weights have not been moved to the device yet: a module is being made, or a checkpoint rewritten."""
-    function = call.function
-    if function is None:
-        return False
-    return function["name"].text == "__init__" or "state_dict" in function["parameters"].text
 
 
 def _hit(call: Node, name: str) -> Hits:

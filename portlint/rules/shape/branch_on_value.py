@@ -5,8 +5,9 @@ a graph of its own, to be compiled when it is first taken, in the middle of trai
 is no value yet: tracing fails.
 
 ## Exceptions
-Tests of shapes, dtypes and devices, of values on the host, in data sets and collators, and in tests are silent. So is a
-value that the same test reads with `.item()` in a loop of steps: `sync/host-read-in-step` has it.
+Tests of shapes, dtypes and devices, of values on the host, in data sets and collators, in `__init__` and what is called
+there alone, and in tests are silent. So is a value that the same test reads with `.item()` in a loop of steps:
+`sync/host-read-in-step` has it.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -42,7 +43,7 @@ PASS_ON = frozenset(("not_operator", "boolean_operator", "parenthesized_expressi
 def branch(test: Node) -> Hits:
     if test.source.imports("torch"):
         for value in _deciding(test):
-            if _is_read(value):
+            if _is_read(value) and not value.role("at-rest"):
                 every = value.role("step-loop") and not value.role("occasional")
                 yield Hit(value, assumes=IN_EVERY_STEP if every else ANYWHERE)
                 return

@@ -5,8 +5,8 @@ elements as the data decides. Graph compilers need shapes before they run: torch
 size back and compile again for each new size; Neuron and `jax.jit` refuse.
 
 ## Exceptions
-The same operations on host data (NumPy, lists, tensors on the CPU, data sets and collators, tests) are silent, and so
-is a mask on the left of an assignment, which keeps the shape.
+The same operations on host data (NumPy, lists, tensors on the CPU, data sets and collators, tests) are silent, in
+`__init__`, over a state dict and in what only these call, and so is a mask on the left of an assignment, which keeps the shape.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -51,12 +51,15 @@ def eager(call: Node) -> Hits:
         return
     if method and call["function"]["attribute"].text in OF_ARRAYS_TOO and not _is_tensor(value):
         return
-    yield Hit(call, assumes=EAGER_ONLY)
+    if not call.role("at-rest"):
+        yield Hit(call, assumes=EAGER_ONLY)
 
 
 @rule.calls("torch.where")
 def where(call: Node) -> Hits:
-    if len(call.arguments) == 1 and call.argument(None, "input") is None and call.arguments[0].role("on-device"):
+    if len(call.arguments) != 1 or call.argument(None, "input") is not None or call.role("at-rest"):
+        return
+    if call.arguments[0].role("on-device"):
         yield Hit(call, assumes=EAGER_ONLY)
 
 
@@ -65,7 +68,7 @@ def repeated(call: Node) -> Hits:
     repeats = call.argument(1 if call.name == "torch.repeat_interleave" else 0, "repeats")
     if repeats is None or call.argument(None, "output_size") is not None:
         return
-    if repeats.role("device-tensor"):
+    if repeats.role("device-tensor") and not call.role("at-rest"):
         yield Hit(call, assumes=EAGER_ONLY)
 
 
@@ -73,7 +76,7 @@ def repeated(call: Node) -> Hits:
 def counted(call: Node) -> Hits:
     function = call["function"]
     value = next(iter(call.arguments), None) if call.name == "torch.bincount" else function["object"]
-    if value is not None and value.role("device-tensor"):
+    if value is not None and value.role("device-tensor") and not call.role("at-rest"):
         yield Hit(call, assumes=EAGER_ONLY)
 
 
@@ -82,7 +85,7 @@ def mask_indexing(indexing: Node, value: Node, mask: Node) -> Hits:
     if mask.type not in MASKS or _repeats(indexing, mask) or not mask.role("bool"):
         return
     if mask.role("device-tensor") and not _is_stored_to(indexing):
-        if not value.role("on-host"):  # what is on the CPU takes no mask from the device
+        if not value.role("on-host") and not value.role("at-rest"):  # what is on the CPU takes no mask from the device
             yield Hit(indexing, assumes=EAGER_ONLY)
     elif value.role("traced") and indexing.role("jax-jitted") and not _is_stored_to(indexing):
         yield Hit(indexing, assumes=TRACED_ONLY, language="jax")

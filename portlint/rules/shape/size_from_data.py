@@ -5,8 +5,8 @@ each value, and a graph compiler starts again for each shape. Bounds of a slice 
 the host, everywhere: Python slices need numbers.
 
 ## Exceptions
-Sizes that come from shapes, lists or configuration, tensors that are made and stay on the CPU, data sets and collators,
-and tests are silent.
+Sizes that come from shapes, lists or configuration, tensors that are made and stay on the CPU, `__init__`, what
+rewrites a state dict and what only these call, data sets and collators, and tests are silent.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -42,10 +42,10 @@ def made(call: Node) -> Hits:
     if call.role("on-host") or call.role("host-code") or call.role("test") or not call.source.imports("torch"):
         return
     for size in _sizes(call):
-        if size.role("read-back"):
+        if _is_of(size, "read-back"):
             yield Hit(size, assumes=NEW_SHAPE)
             return
-        if size.role("device-tensor") and call.name.startswith("torch.") and call.name not in SPLIT:
+        if _is_of(size, "device-tensor") and call.name.startswith("torch.") and call.name not in SPLIT:
             yield Hit(size, assumes=READ_AND_NEW_SHAPE)
             return
 
@@ -57,9 +57,9 @@ def sliced(value: Node, part: Node) -> Hits:
     if _is_repeated(part):
         return
     bounds = part.children
-    if any(bound.role("device-tensor") for bound in bounds):
+    if any(_is_of(bound, "device-tensor") for bound in bounds):
         yield Hit(part, assumes=READ_AND_NEW_SHAPE)
-    elif value.role("tensor") and any(bound.role("read-back") for bound in bounds):
+    elif value.role("tensor") and any(_is_of(bound, "read-back") for bound in bounds):
         yield Hit(part, assumes=NEW_SHAPE)
 
 
@@ -68,7 +68,7 @@ def counted(call: Node) -> Hits:
     loop = call.parent
     if loop is None or loop.type != "for_statement" or loop["right"] != call or call.role("host-code"):
         return
-    counts = [one for one in call.arguments if one.role("read-back") or one.role("device-tensor")]
+    counts = [one for one in call.arguments if _is_of(one, "read-back") or _is_of(one, "device-tensor")]
     if counts and any(one.role("device-tensor") for one in loop["body"].walk("call")):
         yield Hit(counts[0], assumes=NEW_SHAPE)
 
@@ -80,6 +80,11 @@ def traced(call: Node) -> Hits:
             if size.role("traced"):
                 yield Hit(size, assumes=TRACED, language="jax")
                 return
+
+
+def _is_of(size: Node, role: str) -> bool:
+    """Whether a size has a role, in code that runs more than once."""
+    return size.role(role) and not size.role("at-rest")
 
 
 def _is_repeated(part: Node) -> bool:

@@ -18,6 +18,7 @@ from portlint.source.python.roles import Roles
 from portlint.source.python.scopes import Scopes
 from portlint.source.python.tiles import Tiles
 from portlint.source.python.triton import Triton
+from portlint.source.python.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,11 +39,15 @@ class PythonAnalysis(Analysis):
 
     @cached_property
     def _guards(self) -> Guards:
-        return Guards(self.scopes)
+        return Guards(self.scopes, self._values)
 
     @cached_property
     def _roles(self) -> Roles:
-        return Roles(self.scopes, self._kernels, self._pallas)
+        return Roles(self.scopes, self._values, self._kernels, self._pallas)
+
+    @cached_property
+    def _values(self) -> Values:
+        return Values(self.scopes)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -147,7 +152,7 @@ class PythonAnalysis(Analysis):
 
     def dtypes(self, node: Node) -> list[tuple[str, Node]]:
         """The dtypes that an expression may name: both arms of a conditional, by the name that it was given."""
-        return self._roles.values.dtypes(node)
+        return self._values.dtypes(node)
 
     def assigned(self, name: Node) -> Node | None:
         """The expression that a name was last given before, where that is known."""

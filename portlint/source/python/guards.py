@@ -4,7 +4,8 @@ Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`
 loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
 marks on a function, class, module or case; the fixtures and the `setUp` of a test; a call of a function of the file
 that raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; for a
-module that other files import, that one of the imports is reached; and the place of a file in a folder of one
+module that other files import, that one of the imports is reached; that the project names a private function at all;
+that a parameter is None, which it is not where every call passes a value; and the place of a file in a folder of one
 platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`). What other files say is taken as they say
 it: no third file is asked.
 """
@@ -23,6 +24,7 @@ from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_n
 
 if TYPE_CHECKING:
     from portlint.source.python.scopes import Scopes
+    from portlint.source.python.values import Values
 
 _DEPTH = 8
 """how many functions deep the calls of functions are followed"""
@@ -50,11 +52,12 @@ _JOINING_WORDS = frozenset(("if", "on", "for", "in", "test"))
 
 
 class Guards:
-    """The guards of one file's nodes."""
+    """The guards of one file's nodes; without its values, as the file alone states them."""
 
-    def __init__(self, scopes: Scopes, *, asks_others: bool = True) -> None:
+    def __init__(self, scopes: Scopes, values: Values | None = None) -> None:
         self.scopes = scopes
-        self._asks_others = asks_others
+        self._values = values
+        self._asks_others = values is not None
         self._blocks: dict[int, list[tuple[int, Guard]]] = {}
         self._calls: dict[int, Guard | None] = {}
         self._following = 0
@@ -86,7 +89,9 @@ class Guards:
         return (Guard(Name(part), True, f"the folder {part} is for that machine", 0),) if part else ()
 
     def _guard(self, test: Node, expected: bool) -> Guard:
-        return Guard(condition(self.scopes, test), expected, " ".join(test.text.split()), test.line)
+        is_none = self._values.is_none(test) if self._values is not None else None
+        tested = condition(self.scopes, test) if is_none is None else Literal(is_none)
+        return Guard(tested, expected, " ".join(test.text.split()), test.line)
 
     def _between(self, parent: Node, child: Node) -> Iterator[Guard]:
         """The guards that `parent` puts on `child`."""
@@ -120,6 +125,8 @@ class Guards:
                     yield from self._listed_where(parent)
             case "function_definition":
                 if child == parent["body"]:
+                    if self._asks_others and users.is_unused(parent):
+                        yield Guard(Literal(False), True, f"nothing calls {parent['name'].text}", parent.line)
                     yield from self._fixtures(parent)
                     if (guard := self._called(parent)) is not None:
                         yield guard
@@ -377,7 +384,7 @@ class Guards:
 
 def _as_written(node: Node) -> tuple[Guard, ...]:
     """The guards of a node of another file, as that file alone states them."""
-    return Guards(users.scopes_of(node.source), asks_others=False).of(node)
+    return Guards(users.scopes_of(node.source)).of(node)
 
 
 def _decorators(definition: Node) -> list[Node]:

@@ -11,8 +11,9 @@ step), "loop-count" (a number that another round of the loop has another of), "m
 each of more than a few rounds), "accumulated" (a name that nothing but its own assignment changes from round to round,
 in a loop that runs a model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of
 data sets, collators, step closures, tests, and of scripts that prepare data or convert checkpoints: their tensors are
-on the CPU, or may be read), "host-file" (of tests and such scripts), "only-element" (of a list that is written out, or
-in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
+on the CPU, or may be read), "host-file" (of tests and such scripts),
+"at-rest" (in `__init__`, over a state dict, or called from there only), "only-element" (of a list that is written out,
+or in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
 takes, or that its function never reads), "test" (in a test, or a file of tests), "two-kinds-of-device" (in a file that
 names no accelerator but CUDA), "own-package" (an import of a package of the same tree), "guarded-import" (a failed
 import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
@@ -41,7 +42,6 @@ from portlint.source.python import users
 from portlint.source.python.choices import comprehended
 from portlint.source.python.pallas import GPU_MODULES
 from portlint.source.python.queries import calls_of, every_call
-from portlint.source.python.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from portlint.source.python.kernels import Kernels
     from portlint.source.python.pallas import Pallas
     from portlint.source.python.scopes import Scopes
+    from portlint.source.python.values import Values
 
 _TRACERS = frozenset(
     (
@@ -77,8 +78,8 @@ _HOST_CLASS = re.compile(
 _HOST_FILE = re.compile(r"(^|[/\\])(cpu[/\\].*|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$")
 """code for the CPU, and scripts that prepare data or convert checkpoints"""
 _REGIONS = ("for_statement", "while_statement", "function_definition")
-_PACKAGE_ROOTS = ("", "src", "python")
-"""folders above a file in which a tree keeps its packages"""
+_CALLS_DEEP = 4
+"""how far a function is followed to who calls it"""
 _FEW = 16
 """rounds of a loop that is repetition, not training"""
 _ALL = ("Exception", "BaseException")
@@ -103,11 +104,12 @@ _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64
 class Roles:
     """The roles in one file."""
 
-    def __init__(self, scopes: Scopes, kernels: Kernels, pallas: Pallas) -> None:
+    def __init__(self, scopes: Scopes, values: Values, kernels: Kernels, pallas: Pallas) -> None:
         self.scopes = scopes
-        self.values = Values(scopes)
+        self.values = values
         self._steps: dict[int, bool] = {}
         self._tests: dict[int, bool] = {}
+        self._at_rest: dict[int, bool] = {}
         self._of_device_code: dict[str, Callable[[Node], bool]] = {
             "thread-index": kernels.is_thread_index,
             "hardware-lane": kernels.is_hardware_lane,
@@ -162,6 +164,8 @@ class Roles:
                 return self._is_host_code(node)
             case "host-file":
                 return self._is_of_tests or self._is_host_file
+            case "at-rest":
+                return self._is_at_rest(node)
             case "jitted":
                 return self._inside(node, _COMPILERS)
             case "jax-jitted":
@@ -402,6 +406,26 @@ class Roles:
                 return True
         return False
 
+    def _is_at_rest(self, node: Node, depth: int = _CALLS_DEEP) -> bool:
+        """Whether code runs before there are steps: in `__init__`, over a state dict, or called from there only."""
+        function = self.scopes.function(node)
+        if function is None:
+            return False
+        if _makes_or_loads(function):
+            return True
+        key = function.start
+        if key not in self._at_rest:
+            self._at_rest[key] = False  # a function that calls itself adds nothing
+            calls = users.every_call(function, self.scopes) if depth else None
+            self._at_rest[key] = bool(calls) and all(self._is_called_at_rest(call, depth) for call in calls or ())
+        return self._at_rest[key]
+
+    def _is_called_at_rest(self, call: Node, depth: int) -> bool:
+        if call.source is self.scopes.source:
+            return self._is_at_rest(call, depth - 1)
+        around = next(call.ancestors("function_definition"), None)
+        return around is not None and _makes_or_loads(around)
+
     def _run_on_host(self) -> frozenset[str]:
         """The functions that the file hands to data loaders as `collate_fn`, and to torch_xla to run after a step."""
         if self._on_host is None:
@@ -529,6 +553,11 @@ class Roles:
         return any(_first_part(call.arguments[0].constant) == package for call in skips)
 
 
+def _makes_or_loads(function: Node) -> bool:
+    """Whether a function makes an object, or rewrites a state dict as it is loaded."""
+    return function["name"].text == "__init__" or "state_dict" in function["parameters"].text
+
+
 def _passes(call: Node, position: int, name: str) -> bool:
     """Whether a call gives a parameter a value; with `**options`, where an option of the command line has its name."""
     if call.argument(position, name) is not None:
@@ -614,7 +643,7 @@ def _is_of_the_tree(statement: Node) -> bool:
     module = statement.get("module_name") or statement.children[0]
     package = (module.get("name") or module).text.partition(".")[0]
     file = statement.source.file
-    return bool(file and package) and nearby.find(file, f"{package}/__init__.py", _PACKAGE_ROOTS) is not None
+    return bool(file and package) and nearby.find(file, f"{package}/__init__.py", users.PACKAGE_ROOTS) is not None
 
 
 def _is_only_element(node: Node) -> bool:

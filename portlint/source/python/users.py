@@ -1,4 +1,4 @@
-"""Who imports a Python module of the tree, and where other files call what it defines.
+"""Who imports a Python module of the tree, where other files call what it defines, and what it imports from them.
 
 The import lines of the whole project are read once, to find the files that may use a module; those are then parsed.
 """
@@ -28,7 +28,20 @@ _MOST_USERS = 40
 """files that import a module; one with more is for everybody"""
 _MOST_OPEN = 128
 """other files whose names are kept"""
+_DEEPEST_CLASS = 5
 _INIT = "__init__.py"
+PACKAGE_ROOTS = ("", "src", "python")
+"""folders above a file in which a tree keeps its packages"""
+_PLAIN_BASES = frozenset(("object", "abc.ABC", "torch.nn.Module", "torch.autograd.Function", "typing.Protocol"))
+_HOOKS = frozenset(
+    "_apply _call_impl _get_name _load_from_state_dict _named_members _replicate_for_data_parallel"
+    " _save_to_state_dict _wrapped_call_impl".split()
+)
+"""private methods that torch.nn.Module calls"""
+_DECORATORS_THAT_KEEP = re.compile(
+    r"(\w+\.)*(staticmethod|classmethod|property|cache|lru_cache|cached_property|no_grad|inference_mode)(\(.*\))?"
+)
+"""decorators that hand a function to nobody"""
 
 
 @cache
@@ -68,6 +81,63 @@ def calls_from_elsewhere(definition: Node) -> list[Node] | None:
                 return None
             found.append(call)
     return found
+
+
+def every_call(definition: Node, scopes: Scopes) -> list[Node] | None:
+    """The calls of a function in its project; None where they are not all known."""
+    own = scopes.callers(definition)
+    if len(own) != len(scopes.uses(definition["name"].text)):
+        return None
+    if _is_at_margin(definition):
+        elsewhere = calls_from_elsewhere(definition)
+        return None if elsewhere is None else own + elsewhere
+    return None if _is_mentioned_elsewhere(definition) else own
+
+
+def is_unused(definition: Node) -> bool:
+    """Whether a private function or method has a name that the project says nowhere else.
+
+    What a class overrides of a base that is not in the project is used there.
+    """
+    name, file = definition["name"].text, definition.source.file
+    if not name.startswith("_") or name.startswith("__") or nearby.project(file) is None:
+        return False
+    if not all(map(_DECORATORS_THAT_KEEP.fullmatch, decorators(definition))):
+        return False
+    text = definition.source.text
+    if len(re.findall(rb"\b%s\b" % name.encode(), text)) > 1 or _is_put_together(name, text):
+        return False
+    owner = _class_around(definition)
+    if owner is not None:
+        plain = name not in _HOOKS and _is_plain(owner, scopes_of(definition.source), _DEEPEST_CLASS)
+        return plain and not _is_mentioned_elsewhere(definition)
+    return _is_at_margin(definition) and not _is_imported(definition)
+
+
+def definition_of(scopes: Scopes, name: Node) -> Node | None:
+    """The function or class of another file of the project that a name is imported from there."""
+    imported = scopes.imports.get(name.text, "") if name.type == "identifier" else ""
+    module, _, inside = imported.rpartition(".")
+    binding = scopes.binding(name.text, name) if module else None
+    if binding is None or binding.kind != "import":
+        return None
+    path = _file_of(module, scopes.source.file)
+    source = nearby.opened(path, "python") if path is not None else None
+    if source is None or path == scopes.source.file:
+        return None
+    others = scopes_of(source)
+    bound = others.bindings(inside, source.root)
+    if len(bound) != 1 or bound[0].kind not in ("function", "class"):
+        return None
+    return bound[0].value
+
+
+def decorators(definition: Node) -> list[str]:
+    """The decorators of a function, as they are written."""
+    parent = definition.parent
+    if parent is None or parent.type != "decorated_definition":
+        return []
+    return [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
 
 
 @lru_cache(maxsize=_MOST_OPEN)
@@ -164,6 +234,84 @@ def _is_at_margin(definition: Node) -> bool:
     if parent is not None and parent.type == "decorated_definition":
         parent = parent.parent
     return parent is not None and parent.type == "module"
+
+
+def _class_around(definition: Node) -> Node | None:
+    """The class whose method a function is."""
+    parent = definition.parent
+    if parent is not None and parent.type == "decorated_definition":
+        parent = parent.parent
+    owner = parent.parent if parent is not None and parent.type == "block" else None
+    return owner if owner is not None and owner.type == "class_definition" else None
+
+
+def _is_mentioned_elsewhere(definition: Node) -> bool:
+    """Whether another Python file of the project has a word that is the name of a function."""
+    root, name = nearby.project(definition.source.file), definition["name"].text
+    return root is None or bool(_files_with(root, name) - {definition.source.file})
+
+
+def _is_imported(definition: Node) -> bool:
+    """Whether a file that imports something by the name of a function's module, or from its package, has its name."""
+    file = definition.source.file
+    root, module = nearby.project(file), os.path.basename(file).removesuffix(".py")
+    if module == "__init__":
+        module = os.path.basename(os.path.dirname(file))
+    if root is None:
+        return True
+    importing = _importing(root)
+    importers = {*importing.get(module.encode(), ()), *importing.get(definition["name"].text.encode(), ())} - {file}
+    return bool(importers & _files_with(root, definition["name"].text))
+
+
+@cache
+def _files_with(root: str, name: str) -> frozenset[str]:
+    """The Python files and notebooks of a project that have a word."""
+    raw, word = name.encode(), re.compile(rb"\b%s\b" % name.encode())
+    texts = ((path, nearby.read(path) or b"") for path in nearby.below(root, (".py", ".ipynb")))
+    return frozenset(path for path, text in texts if raw in text and word.search(text))
+
+
+def _is_put_together(name: str, text: bytes) -> bool:
+    """Whether a file may make up a name: `getattr(self, f"_load_{kind}")`."""
+    starts = [name[: at + 1] for at, char in enumerate(name) if char == "_"]
+    return any(start.encode() + b"{" in text for start in starts) or any(
+        start.encode() + quote in text for start in starts[1:] for quote in (b'"', b"'")
+    )
+
+
+def _is_plain(owner: Node, scopes: Scopes, depth: int) -> bool:
+    """Whether nothing outside the project calls what a class overrides."""
+    bases = owner.get("superclasses")
+    if owner["name"].text.endswith("Mixin") or not depth:
+        return False
+    return all(_is_plain_base(base, scopes, depth) for base in (bases.children if bases is not None else ()))
+
+
+def _is_plain_base(base: Node, scopes: Scopes, depth: int) -> bool:
+    if base.type == "keyword_argument":
+        return True
+    if scopes.qualified(base) in _PLAIN_BASES or base.text == "object":
+        return True
+    bound = scopes.only(base.text, base) if base.type == "identifier" else None
+    if bound is not None and bound.kind == "class" and bound.value is not None:
+        return _is_plain(bound.value, scopes, depth - 1)
+    found = definition_of(scopes, base)
+    if found is None or found.type != "class_definition":
+        return False
+    return _is_plain(found, scopes_of(found.source), depth - 1)
+
+
+@cache
+def _file_of(module: str, importer: str) -> str | None:
+    """The file of the project that a module is, as another file writes it."""
+    parts = module.strip(".").split(".") if module.strip(".") else []
+    dots = len(module) - len(module.lstrip("."))
+    if not dots:
+        return nearby.find(importer, os.path.join(*parts) + ".py", PACKAGE_ROOTS)
+    folder = os.path.normpath(os.path.join(os.path.dirname(importer), *[".."] * (dots - 1)))
+    path = os.path.join(folder, *parts) + ".py"
+    return path if parts and os.path.isfile(path) and not os.path.islink(path) else None
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +20,7 @@ from portlint.source.python.constants import constant
 from portlint.source.python.queries import assigned_attributes, assigned_items, calls_of
 
 if TYPE_CHECKING:
+    from portlint.source import Source
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
 
@@ -40,6 +41,8 @@ class Abstract(msgspec.Struct, frozen=True):
     the device"""
     sized: str = ""
     """"data" where the shape depends on data on the device"""
+    filled: bool = False
+    """of a tensor: with one number that the host knows, so that reading it says nothing new"""
 
 
 NOTHING = Abstract()
@@ -110,6 +113,8 @@ _DTYPE_POSITIONS = {**dict.fromkeys("zeros ones empty array asarray zeros_like o
 """where NumPy's functions take a dtype that is not given by name"""
 _MOST_CALLS = 16
 """calls of one function that are looked at; one that is called more often is given anything"""
+_MOST_FILES = 128
+"""files whose values are kept for others"""
 _MOST_ELEMENTS = 16
 """elements of a list that are looked at"""
 _NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "int"}
@@ -137,7 +142,14 @@ _HOST_LOADERS = frozenset(
     " torchvision.transforms.functional.pil_to_tensor".split()
 )
 """functions that read files or images into tensors on the CPU"""
-_TO_TENSOR = frozenset(("torchvision.transforms.ToTensor", "torchvision.transforms.PILToTensor"))
+_TO_TENSOR = frozenset(
+    f"torchvision.transforms.{name}"
+    for name in ("ToTensor", "PILToTensor", "v2.ToTensor", "v2.PILToTensor", "v2.ToImage")
+)
+_MAKES_ON_HOST = re.compile(
+    r"\b(ToTensor|to_tensor|pil_to_tensor|PILToTensor|from_numpy|FloatTensor|torchaudio\.load|read_image|return_tensors)\b"
+)
+"""what a function says that may return a tensor on the host"""
 _LIKE_TORCH = ("torchaudio.functional.", "torchvision.transforms.functional.")
 _NUMBER_METHODS = frozenset(
     "size dim ndimension numel nelement element_size backward data_ptr stride storage_offset get_device".split()
@@ -159,14 +171,25 @@ _ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
 _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
 _CONTAINER_ANNOTATION = re.compile(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
 _NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
+_GRAPH_BUILDERS = frozenset("tensorrt_llm paddle mindspore tinygrad mxnet".split())
+"""packages with a class `Tensor` of their own"""
 _FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
+
+
+_WRITTEN = frozenset(
+    "integer float true false string concatenated_string list tuple dictionary set list_comprehension binary_operator"
+    " comparison_operator".split()
+)
+"""expressions that are never None"""
 
 
 class Values:
     """The abstract values of one file."""
 
-    def __init__(self, scopes: Scopes) -> None:
+    def __init__(self, scopes: Scopes, *, asks_others: bool = True) -> None:
         self.scopes = scopes
+        self._asks_others = asks_others
+        self._always_given: dict[tuple[int, str], bool] = {}
         self._known: dict[tuple[int, int], Abstract] = {}
         self._used_as_tensor: dict[tuple[int, str], bool] = {}
 
@@ -241,6 +264,52 @@ class Values:
             return self.of(node["object"]).place or "device"
         return "device"
 
+    def is_none(self, test: Node) -> bool | None:
+        """What a test says that asks whether a parameter is None, where every call passes one that is not."""
+        if not self._asks_others or test.type != "comparison_operator" or len(test.children) != 2:
+            return None
+        name, none = test.children
+        function = self.scopes.function(test) if none.type == "none" and name.type == "identifier" else None
+        operator = next((raw.type for raw in test.raw.children if raw.type in ("is", "is not")), "")
+        if function is None or not operator or not self._is_parameter(name):
+            return None
+        key = function.start, name.text
+        if key not in self._always_given:
+            self._always_given[key] = False
+            self._always_given[key] = self._is_always_given(function, name.text)
+        return operator == "is not" if self._always_given[key] else None
+
+    def _is_parameter(self, name: Node) -> bool:
+        reaching = self.scopes.reaching(name.text, name)
+        return len(reaching) == 1 and reaching[0].kind == "parameter"
+
+    def _is_always_given(self, function: Node, name: str) -> bool:
+        """Whether all calls of a function are known, and each passes a value that is not None for a parameter."""
+        place = position(function, name)
+        calls = users.every_call(function, self.scopes) if place is not None else None
+        if not calls or len(calls) > _MOST_CALLS:
+            return False
+        given = [(self._of(call), call.argument(place, name)) for call in calls]
+        return all(values.is_something(one) for values, one in given)
+
+    def _of(self, node: Node) -> Values:
+        """The values of the file that a node stands in."""
+        return self if node.source is self.scopes.source else values_of(node.source)
+
+    def is_something(self, node: Node | None) -> bool:
+        """Whether an expression is certainly not None: written out, a shape, or what makes a tensor or number."""
+        if node is None:
+            return False
+        if node.type == "identifier":
+            bindings = self.scopes.reaching(node.text, node)
+            return bool(bindings) and all(one.kind == "assign" and self.is_something(one.value) for one in bindings)
+        if node.type == "subscript":
+            owner = node["value"]
+            return owner.type == "attribute" and owner["attribute"].text == "shape"
+        if node.type == "call":
+            return self.of(node).kind in ("tensor", "array", "traced", "number", "text", "list")
+        return node.type in _WRITTEN
+
     def _infer(self, node: Node, depth: int) -> Abstract:
         match node.type:
             case "parenthesized_expression" | "unary_operator" | "await":
@@ -311,6 +380,8 @@ class Values:
 
     def _identifier(self, node: Node, depth: int) -> Abstract:
         reaching = self.scopes.reaching(node.text, node)
+        if len(reaching) > 1 and reaching[-1].kind == "parameter":
+            reaching = [one for one in reaching if not self._is_for_none(one)]
         binding = reaching[0] if reaching else self.scopes.binding(node.text, node)
         if binding is None:
             return NOTHING
@@ -323,16 +394,43 @@ class Values:
             return Abstract("number")
         if known == NOTHING and opens and self._is_used_as_tensor(node):
             return Abstract("tensor")
+        if known.filled and (reaching[1:] or node.text in self._stored_to):
+            known = msgspec.structs.replace(known, filled=False)
         return NOTHING if self._may_be_other(node, binding, known, depth) else known
+
+    def _annotated(self, annotation: str) -> Abstract:
+        """What an annotation says; the tensors of libraries that build graphs have no values to wait for."""
+        known = _annotated(annotation)
+        if (
+            known.kind == "tensor"
+            and self._builds_graphs
+            and not self.scopes.imports.get("Tensor", "").startswith("torch")
+        ):
+            return known if "torch." in annotation else Abstract("object")
+        return known
+
+    @cached_property
+    def _builds_graphs(self) -> bool:
+        return any(module.partition(".")[0] in _GRAPH_BUILDERS for module in self.scopes.imports.values())
+
+    def _is_for_none(self, binding: Binding) -> bool:
+        """Whether a binding takes the place of a parameter that is None, and never is."""
+        branch = next(binding.value.ancestors("if_statement", "function_definition"), None) if binding.value else None
+        if branch is None or branch.type != "if_statement" or binding.value is None:
+            return False
+        taken = branch["consequence"].start <= binding.value.start < branch["consequence"].end
+        return taken and self.is_none(branch["condition"]) is False
 
     def _bound(self, node: Node, binding: Binding, depth: int) -> Abstract:
         """What one binding of a name gives it."""
         value = self._given(node, binding, depth)
-        known = _annotated(binding.annotation) if binding.annotation else NOTHING
+        known = self._annotated(binding.annotation) if binding.annotation else NOTHING
         if not known.kind:
             return value
         if value.kind != known.kind:
             return known
+        if binding.kind == "parameter":
+            return msgspec.structs.replace(known, dtype=value.dtype, place=value.place)
         return value if binding.kind == "assign" else msgspec.structs.replace(known, dtype=value.dtype)
 
     def _given(self, node: Node, binding: Binding, depth: int) -> Abstract:
@@ -354,9 +452,9 @@ class Values:
         if value.kind not in ("tensor", "number") or binding.value is None or not _is_conditional(binding.value, name):
             return False
         for earlier in reversed(self.scopes.bindings(name.text, name)):
-            known = earlier.value is not None and earlier.value.type != "none"
+            known = earlier.value is not None and earlier.value.type != "none" and not _is_replaced(earlier, binding)
             if earlier.start < binding.start and earlier.kind in ("assign", "item") and known:
-                before = self.of(earlier.value, depth - 1) if earlier.value is not None else NOTHING
+                before = self._bound(name, earlier, depth - 1)
                 return before.kind not in ("", value.kind)
         return False
 
@@ -460,13 +558,18 @@ class Values:
                 found[one["left"]["value"].text, key].append(one)
         return found
 
+    @cached_property
+    def _stored_to(self) -> frozenset[str]:
+        """The names with elements that the file assigns."""
+        return frozenset(one["left"]["value"].text for one in assigned_items(self.scopes.source))
+
     def _of_self(self, attribute: Node, depth: int) -> Abstract:
         """What `self.name` is, by all that its class gives it."""
         known = join([self.of(one, depth - 1) for one in self._assigned_to(attribute)])
         if known.kind:
             return known
         method = self._method_of_class(attribute)
-        marks = _decorators(method) if method is not None else []
+        marks = users.decorators(method) if method is not None else []
         is_property = any(mark.rpartition(".")[2] in ("property", "cached_property") for mark in marks)
         return self._returned(method, None, depth) if method is not None and is_property else NOTHING
 
@@ -510,7 +613,7 @@ class Values:
 
     def _returned(self, function: Node, index: int | None, depth: int) -> Abstract:
         """What a function returns, or one element of the tuple that it returns."""
-        if not all(map(_DECORATORS_THAT_KEEP.fullmatch, _decorators(function))):
+        if not all(map(_DECORATORS_THAT_KEEP.fullmatch, users.decorators(function))):
             return NOTHING
         if any(True for _ in function["body"].walk("yield")):
             return NOTHING
@@ -521,10 +624,22 @@ class Values:
             values = [items[index] for items in tuples if index < len(items)] if len(tuples) == len(values) else []
         return join([self.of(one, depth - 1) for one in values])
 
+    def _returned_elsewhere(self, function: Node, index: int | None) -> Abstract:
+        """What a function of another file returns, where that is a tensor on the host."""
+        if not self._asks_others or function.type != "identifier":
+            return NOTHING
+        found = users.definition_of(self.scopes, function)
+        if found is None or found.type != "function_definition" or not _MAKES_ON_HOST.search(found.text):
+            return NOTHING
+        returned = values_of(found.source)._returned(found, index, _DEPTH)
+        return returned if returned.place == "host" and returned.kind in ("tensor", "batch") else NOTHING
+
     def _unpacked(self, value: Node, index: int, depth: int) -> Abstract:
         """One element of a tuple that a call returns, or of a tensor."""
         if value.type != "call":
             whole = self.of(value, depth - 1)
+            if value.type == "attribute" and value["attribute"].text == "shape":
+                return Abstract("number", "", whole.place)
             return msgspec.structs.replace(whole, dtype="") if whole.kind == "tensor" else NOTHING
         name = self.scopes.qualified(value)
         if name in _ELSEWHERE:
@@ -534,6 +649,8 @@ class Values:
         local = self._local(value["function"])
         if local is not None:
             return self._returned(local, index, depth)
+        if (returned := self._returned_elsewhere(value["function"], index)).kind:
+            return returned
         whole = self.of(value, depth - 1)  # `values, indices = torch.topk(...)` differ in dtype
         return msgspec.structs.replace(whole, dtype="") if whole.kind in ("tensor", "array", "traced") else NOTHING
 
@@ -546,18 +663,24 @@ class Values:
         return Abstract("array", default if flags is None else "", "host")
 
     def _passed(self, parameter: Node, depth: int) -> Abstract:
-        """What the file passes for a parameter, where all of its calls agree; where such a tensor is stays open."""
+        """What a parameter is given, where all known calls agree; on the host where no other call is thinkable."""
         given = self._arguments_for(parameter)
         known = [self.of(one, depth - 1) for one in given if one is not None]
         joined = join(known) if len(known) == len(given) else NOTHING
         if joined.kind not in ("tensor", "array"):
             return NOTHING
-        return joined if joined.place == "host" and self._has_no_other_calls(parameter) else _anywhere(joined)
+        return joined if joined.place == "host" and self._is_on_host_elsewhere(parameter) else _anywhere(joined)
 
-    def _has_no_other_calls(self, parameter: Node) -> bool:
-        """Whether the function around a parameter is called in its own file only, as far as the project shows."""
+    def _is_on_host_elsewhere(self, parameter: Node) -> bool:
+        """Whether the calls of the function around a parameter in other files, if any, pass a tensor on the host."""
         function = next(parameter.ancestors("function_definition"), None)
-        return function is not None and users.calls_from_elsewhere(function) == []
+        place = position(function, parameter.text) if function is not None else None
+        calls = users.every_call(function, self.scopes) if function is not None and place is not None else None
+        if calls is None or not self._asks_others:
+            return False
+        others = [call for call in calls if call.source is not self.scopes.source]
+        given = [(values_of(call.source), call.argument(place, parameter.text)) for call in others]
+        return all(one is not None and values.of(one).place == "host" for values, one in given)
 
     def _defaults(self, parameter: Node, binding: Binding) -> list[Node]:
         """What the file passes for a parameter, and its default where a call leaves it out, or none is in the file."""
@@ -571,12 +694,9 @@ class Values:
         function = next(parameter.ancestors("function_definition", "lambda"), None)
         if function is None or function.type == "lambda":
             return []
-        names = [_parameter_name(one) for one in function["parameters"].children]
-        if parameter.text not in names:
-            return []
-        position = names.index(parameter.text) - (names[0] in ("self", "cls"))
-        callers = self._callers(function) if position >= 0 else []
-        return [call.argument(position, parameter.text) for call in callers] if len(callers) <= _MOST_CALLS else []
+        place = position(function, parameter.text)
+        callers = self._callers(function) if place is not None else []
+        return [call.argument(place, parameter.text) for call in callers] if len(callers) <= _MOST_CALLS else []
 
     def _callers(self, function: Node) -> list[Node]:
         if function["name"].text != "__init__":
@@ -600,7 +720,7 @@ class Values:
         tensors = node.argument(None, "return_tensors")  # of a tokenizer or processor
         if tensors is not None and tensors.constant == "pt":
             return Abstract("batch", "", "host")
-        if function.type == "call" and self.scopes.qualified(function) in _TO_TENSOR:
+        if self._makes_tensor(function):
             return Abstract("tensor", "float32", "host")
         if name in _ELSEWHERE:
             return self._read(node, _ELSEWHERE[name])
@@ -616,6 +736,8 @@ class Values:
         local = self._local(function)
         if local is not None and (returned := self._returned(local, None, depth)).kind:
             return returned
+        if local is None and (returned := self._returned_elsewhere(function, None)).kind:
+            return returned
         if function.type == "attribute":
             return self._method(node, function["attribute"].text, self.of(function["object"], depth - 1))
         if name in _OF_NUMBERS:
@@ -626,6 +748,22 @@ class Values:
         if name in ("list", "tuple", "dict", "range", "set"):
             return Abstract("list")
         return self._instance(function)
+
+    def _makes_tensor(self, function: Node, depth: int = 3) -> bool:
+        """Whether calling something makes a tensor of an image: `ToTensor()`, and a `Compose` that has one."""
+        if function.type == "identifier" and depth:
+            bound = self.scopes.only(function.text, function)
+            made = bound.value if bound is not None and bound.kind == "assign" else None
+            return made is not None and made.type == "call" and self._makes_tensor(made, depth - 1)
+        if function.type == "attribute" and depth:
+            assigned = self._assigned_to(function)
+            return bool(assigned) and all(one.type == "call" and self._makes_tensor(one, depth - 1) for one in assigned)
+        if function.type != "call":
+            return False
+        name = self.scopes.qualified(function)
+        if name.endswith(".Compose") and name.startswith("torchvision.") and function.arguments:
+            return any(self._makes_tensor(one, 1) for one in self._elements(function.arguments[0]))
+        return name in _TO_TENSOR
 
     def _traced_dtype(self, node: Node, name: str, depth: int) -> str:
         """The dtype of what a function of JAX returns: as it says, or as its arguments have it."""
@@ -647,7 +785,9 @@ class Values:
         """A Python number made of others, or of tensors: it is read back if one of them is on the device."""
         given = [self.of(argument, depth - 1) for argument in arguments]
         read = any(
-            one.place != "host" if one.kind == "tensor" else one.kind == "number" and one.place == "device"
+            one.place != "host" and not one.filled
+            if one.kind == "tensor"
+            else one.kind == "number" and one.place == "device"
             for one in given
         )
         return Abstract("number", "", "device" if read else "")
@@ -739,7 +879,9 @@ class Values:
             if not dtype and dtype_argument is None and _takes_dtype(name, first):
                 dtype = _WIDENED.get(first.dtype, "") if name in _TO_COMPLEX else first.dtype
             default = first.place if name.endswith("_like") else "host"
-            return Abstract("tensor", dtype, self.place(device_argument) if device_argument is not None else default)
+            place = self.place(device_argument) if device_argument is not None else default
+            fill = self.of(node.arguments[1], depth - 1) if name == "full" and len(node.arguments) > 1 else NOTHING
+            return Abstract("tensor", dtype, place, "", fill.kind == "number" and fill.place != "device")
         inputs = [self.of(argument, depth - 1) for argument in node.arguments]
         tensors = [one for one in inputs if one.kind == "tensor"]
         merged = tensors[0] if tensors else Abstract("tensor")
@@ -755,6 +897,8 @@ class Values:
         if method in _HOST_METHODS:
             read = owner.kind == "tensor" and owner.place != "host" and method != "numpy"
             place = "device" if read else "host"
+            if owner.filled and method in ("item", "tolist"):
+                return Abstract("number" if method == "item" else "list", "", "host")
             if method == "item":
                 return Abstract("number", "float" if owner.dtype.startswith(("float", "bfloat")) else "", place)
             return Abstract("list", "", place) if method == "tolist" else Abstract("array", owner.dtype, place)
@@ -869,6 +1013,12 @@ def _is_conditional(value: Node, use: Node) -> bool:
     return False
 
 
+def _is_replaced(earlier: Binding, later: Binding) -> bool:
+    """Whether two bindings of a name stand in the same block, so that the later one replaces the earlier."""
+    blocks = [next(one.value.ancestors("block"), None) for one in (earlier, later) if one.value is not None]
+    return len(blocks) == 2 and blocks[0] is not None and blocks[0] == blocks[1]
+
+
 def _compares_values(comparison: Node) -> bool:
     """Whether values are compared, and not identities (`is`) or membership (`in`)."""
     operators = comparison.raw.children_by_field_name("operators")
@@ -921,18 +1071,23 @@ def _is_taken_over(dtype: Node) -> bool:
     return dtype.type == "attribute" and dtype["attribute"].text == "dtype"
 
 
+@lru_cache(maxsize=_MOST_FILES)
+def values_of(source: Source) -> Values:
+    """The values of a file for another that asks: no third file is."""
+    return Values(users.scopes_of(source), asks_others=False)
+
+
+def position(function: Node, name: str) -> int | None:
+    """Where a call passes a parameter that is not given by name; None where there is none to pass."""
+    names = [_parameter_name(one) for one in function["parameters"].children]
+    place = names.index(name) - (names[0] in ("self", "cls")) if name in names else -1
+    return place if place >= 0 else None
+
+
 def _parameter_name(parameter: Node) -> str:
     """The name of a parameter in a signature, with or without annotation and default."""
     named = parameter if parameter.type == "identifier" else parameter.get("name")
     return named.text if named is not None else next((one.text for one in parameter.children), "")
-
-
-def _decorators(definition: Node) -> list[str]:
-    """The decorators of a function, as they are written."""
-    parent = definition.parent
-    if parent is None or parent.type != "decorated_definition":
-        return []
-    return [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
 
 
 def _is_placeholder(binding: Binding) -> bool:
