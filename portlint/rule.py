@@ -16,9 +16,11 @@ from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
+from portlint.source.python.pallas import Array, Cut, Side
 from portlint.source.python.pipelines import PIPELINES, Load, Product, Stage
 from portlint.source.python.triton import Configuration
 from portlint.source.python.values import CREATORS as TORCH_CREATORS
+from portlint.source.python.values import dtype_bytes
 from portlint.source.recipe import Entry
 from portlint.tables import cuda_name, is_cuda_name, torch_operators, triton_functions, triton_vendor
 
@@ -29,10 +31,12 @@ __all__ = [
     "PYTHON_KERNELS",
     "TORCH_CREATORS",
     "AnyOf",
+    "Array",
     "Assumed",
     "AtLeast",
     "AtMost",
     "Configuration",
+    "Cut",
     "Edit",
     "Entry",
     "Guard",
@@ -43,6 +47,7 @@ __all__ = [
     "Node",
     "Product",
     "Rule",
+    "Side",
     "Stage",
     "Value",
     "amdgcn",
@@ -56,6 +61,7 @@ __all__ = [
     "at_most",
     "cuda_name",
     "divides",
+    "dtype_bytes",
     "has",
     "in_generation",
     "is_cuda_name",

@@ -15,6 +15,7 @@ from portlint.source.python.constants import constant
 from portlint.source.python.pipelines import Load, Product, Stage
 from portlint.source.python.queries import calls_of
 from portlint.source.python.triton import OPTIONS
+from portlint.source.python.values import dtype_bytes
 
 if TYPE_CHECKING:
     from portlint.condition import Value
@@ -38,13 +39,6 @@ _KEEPING = frozenset(("to", "cast"))
 _PIPELINED = frozenset(("range", "triton.language.range"))
 """the loops that are pipelined: not `while`, and not `tl.static_range`, which is unrolled"""
 
-_ITEMS = {
-    **dict.fromkeys(("float64", "int64"), 8),
-    **dict.fromkeys(("float32", "int32", "uint32"), 4),
-    **dict.fromkeys(("float16", "bfloat16", "int16", "uint16"), 2),
-    **dict.fromkeys(("int8", "uint8", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"), 1),
-}
-"""the bytes of an element"""
 _MASKS = ((1, "mask"), (3, "boundary_check"))
 """where `tl.load` takes what bounds it"""
 
@@ -275,7 +269,7 @@ class Tiles:
         if shape is None or len(shape) != 2 or shape[0] is None or shape[1] is None:
             return None
         is_masked = any(found.call.argument(at, name) is not None for at, name in _MASKS)
-        return Load(shape[0], shape[1], _ITEMS.get(self._dtype(found.call), 0), found.is_turned, is_masked)
+        return Load(shape[0], shape[1], dtype_bytes(self._dtype(found.call), 0), found.is_turned, is_masked)
 
     def _may_be_chained(self, dots: list[Node], loop: Node) -> bool:
         """Whether the second of two products may take what the first computes: as a factor, or to add to it."""

@@ -58,6 +58,7 @@ DTYPES = {
 """other names of dtypes, as torch and NumPy attributes"""
 
 _DTYPE = re.compile(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
+_BITS = re.compile(r"(?:float|bfloat|u?int|complex)(\d+)")
 _CONVERSIONS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
                 "int": "int32", "cdouble": "complex128", "cfloat": "complex64", "bool": "bool"}  # fmt: skip
 
@@ -160,6 +161,12 @@ _TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
 _CONTAINER_ANNOTATION = re.compile(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
 _NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
 _FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
+
+
+def dtype_bytes(dtype: str, unknown: int = 1) -> int:
+    """The bytes of an element of a dtype; at least one, and `unknown` where it is not known."""
+    bits = _BITS.match(dtype)
+    return max(int(bits[1]) // 8, 1) if bits is not None else unknown
 
 
 class Values:
