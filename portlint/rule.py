@@ -16,33 +16,42 @@ from portlint.finding import Edit
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
-from portlint.source.python.tiles import Stage
+from portlint.source.python.pallas import Array, Cut, Side
+from portlint.source.python.pipelines import PIPELINES, Load, Product, Stage
 from portlint.source.python.triton import Configuration
 from portlint.source.python.values import CREATORS as TORCH_CREATORS
+from portlint.source.python.values import dtype_bytes
 from portlint.source.recipe import Entry
 from portlint.tables import cuda_name, is_cuda_name, torch_operators, triton_functions, triton_vendor
 
 __all__ = [
     "DEVICE_PASS",
     "HOST_PASS",
+    "PIPELINES",
     "PYTHON_KERNELS",
     "TORCH_CREATORS",
     "AnyOf",
+    "Array",
     "Assumed",
     "AtLeast",
     "AtMost",
     "Configuration",
+    "Cut",
     "Edit",
     "Entry",
     "Guard",
     "Has",
     "Hit",
     "Hits",
+    "Load",
     "Node",
+    "Product",
     "Rule",
+    "Side",
     "Stage",
     "Value",
     "amdgcn",
+    "answers",
     "any_of",
     "architectures",
     "asked",
@@ -52,6 +61,7 @@ __all__ = [
     "at_most",
     "cuda_name",
     "divides",
+    "dtype_bytes",
     "has",
     "in_generation",
     "is_cuda_name",
@@ -145,6 +155,11 @@ def on_platform(word: str) -> Guard:
 def asked(query: str) -> tuple[Guard, Guard]:
     """The guards of what holds where a target answers a query with true, and of what holds where it does not."""
     return Guard(Name(query), True, query, 0), Guard(Name(query), False, query, 0)
+
+
+def answers(query: str, value: str) -> Guard:
+    """A guard that holds only where a target answers a query so."""
+    return Guard(Op("==", (Name(query), Literal(value))), True, f"{query} {value}", 0)
 
 
 def in_generation(major: int) -> Guard:

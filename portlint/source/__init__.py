@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from portlint.source.cxx.assembly import Assembly
     from portlint.source.python.nki import Tile
     from portlint.source.python.pallas import Launch, Side
-    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.pipelines import Stage
+    from portlint.source.python.tiles import Shape
     from portlint.source.python.triton import Configuration, Tuned
     from portlint.source.recipe import Entry
     from portlint.source.text import Lines
@@ -271,7 +272,7 @@ class Analysis:
         return None
 
     def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
-        """What a stage of a Triton kernel keeps."""
+        """What the pipelined loop of a Triton kernel needs shared memory for."""
         raise NotImplementedError
 
     def warp_operations(self, function: Node) -> list[Node]:

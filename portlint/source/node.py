@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from portlint.source import Source
     from portlint.source.python.nki import Tile
     from portlint.source.python.pallas import Launch, Side
-    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.pipelines import Stage
+    from portlint.source.python.tiles import Shape
     from portlint.source.python.triton import Configuration, Tuned
 
 
@@ -379,7 +380,7 @@ class Node:
         return self.source.analysis.shape_under(self, values)
 
     def staged(self, values: Mapping[str, Value]) -> Stage:
-        """Of a Triton kernel: what one stage keeps for products in the pipelined loop that keeps most."""
+        """Of a Triton kernel: what the pipelined loop that loads most for products needs shared memory for."""
         return self.source.analysis.staged(self, values)
 
     # ---- calls ------------------------------------------------------------------------------------------------------

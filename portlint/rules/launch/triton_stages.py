@@ -1,13 +1,15 @@
 """A Triton tile configuration is taken to fit the shared memory of the machine it was tuned on.
 
 The software pipeline keeps the tiles of both operands in shared memory, for `num_stages - 1` stages at the least, and for
-all of them where the copies are asynchronous and the matrix unit reads shared memory. A configuration for 228 KiB of Hopper
-does not start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on with the rest, so the
-tuning is lost but the kernel runs; where nothing in the list fits, it does not.
+all of them where the copies are asynchronous and the matrix unit reads shared memory; with them lie what was loaded before
+the loop and, where warps exchange it, what one product computes for the next. A configuration for 228 KiB of Hopper does not
+start with 64 KiB of LDS: OutOfResources. In an autotune list Triton drops it and goes on with the rest, so the tuning is
+lost but the kernel runs; where nothing in the list fits, it does not.
 
 ## Exceptions
 Only operands that reach `tl.dot` in a loop as they were loaded are counted: what is scaled or converted in between passes
-through registers. Loops that Triton does not pipeline (`while`, `tl.static_range`) are silent, and so are lists that the
+through registers. An element has the size that the tensors of the launches have, else the smallest that the file names:
+one byte, or two. Loops that Triton does not pipeline (`while`, `tl.static_range`) are silent, and so are lists that the
 file prunes by a function of its own.
 
 ## References
@@ -19,7 +21,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from portlint.rule import Configuration, Guard, Hit, Hits, Node, Rule, Stage, Value, asked, at_most, on_platform
+from portlint.rule import (
+    PIPELINES,
+    Configuration,
+    Guard,
+    Hit,
+    Hits,
+    Load,
+    Node,
+    Product,
+    Rule,
+    Stage,
+    Value,
+    answers,
+    at_most,
+)
 
 rule = Rule(
     assumes={},
@@ -35,11 +51,8 @@ EDGES = {
     "n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "BLOCK_SIZE_N1"),
     "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
 }
-CHAINED, OF_ANY_SCHEDULE = 3, 2
-"""products of products: up to so many stages AMD's back end keeps as others do, and beyond at least so many"""
 NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
-KEEPS_ALL, KEEPS_LESS = asked("triton.keeps_every_stage")
 
 
 @rule.calls("triton.Config")
@@ -83,27 +96,20 @@ def launch(call: Node) -> Hits:
 
 
 def _hits(node: Node, one: Configuration, stage: Stage, which: str, verdict: str) -> Hits:
-    """A pipeline as most back ends keep it, and as those do that keep every stage: for products of 64 rows and more."""
-    warps = one.values.get("num_warps", 4)
-    keeps_all = stage.rows >= 64 and isinstance(warps, int) and warps >= 4
+    """What the configuration takes, by the way in which a back end brings operands to its matrix units."""
     is_narrow = any(NARROW.fullmatch(word.text) for word in node.source.root.walk("attribute"))
-    for stages, platform in _counts(_stages(one.values), stage):
-        for kept, guard in ((stages - 1, KEEPS_LESS), (stages - (not keeps_all), KEEPS_ALL)):
-            yield Hit(
-                node,
-                assumes={"memory.shared_bytes": at_most(kept * stage.elements * (1 if is_narrow else 2))},
-                words={"element": "1 byte" if is_narrow else "2 bytes", "which": which},
-                guards=(*one.guards, *platform, guard),
-                otherwise=verdict,
-                language="triton",
-            )
-
-
-def _counts(stages: int, stage: Stage) -> list[tuple[int, tuple[Guard, ...]]]:
-    """The stages of a pipeline, by platform: AMD's has a schedule of its own, with fewer, for products that are chained."""
-    if not stage.is_chained or stages <= CHAINED:
-        return [(stages, ())]
-    return [(stages, (on_platform("nvidia"),)), (OF_ANY_SCHEDULE, (on_platform("hip"),))]
+    item = 1 if is_narrow else 2
+    shown = stage.item or item
+    for pipeline in PIPELINES:
+        kept = stage.bytes_kept(pipeline, one.values, item)
+        yield Hit(
+            node,
+            assumes={"memory.shared_bytes": at_most(kept)},
+            words={"element": f"{shown} byte{'s' * (shown > 1)}", "which": which},
+            guards=(*one.guards, answers("triton.pipeline", pipeline)),
+            otherwise=verdict,
+            language="triton",
+        )
 
 
 def _is_only_one(config: Node) -> bool:
@@ -141,5 +147,5 @@ def _stage(config: Node, values: Mapping[str, Value]) -> Stage | None:
         return None
     m, n, k = (next((values[name] for name in names if name in values), None) for names in EDGES.values())
     if isinstance(m, int) and isinstance(n, int) and isinstance(k, int):
-        return Stage(m * k + k * n, 0)
+        return Stage((Product(0, 0, Load(m, k, is_masked=True), Load(k, n, is_masked=True)),))
     return None

@@ -6,8 +6,8 @@ A block of (2, 64) is refused when the kernel is lowered. On GPUs the Triton bac
 such block, but loads only powers of two; Mosaic GPU, JAX's choice for NVIDIA's, takes any.
 
 ## Exceptions
-Only dimensions that are constants and along which the index map moves the block are judged: one at index 0 may be
-the whole array. Kernels that say that they are for GPUs are silent, and so are blocks of a pipeline inside a kernel.
+Only dimensions that are constants are judged, and of arrays whose shape the file does not say only those along which
+the index map moves the block: one at index 0 may be the whole array. Kernels that say that they are for GPUs are silent, and so are blocks of a pipeline inside a kernel.
 
 ## References
 https://docs.jax.dev/en/latest/pallas/grid_blockspec.html
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from portlint.rule import Assumed, Hit, Hits, Node, Rule, divides
+from portlint.rule import Array, Assumed, Hit, Hits, Node, Rule, Side, at_least, divides, dtype_bytes
 
 rule = Rule(
     assumes={},
@@ -29,18 +29,22 @@ rule = Rule(
 )
 
 TRITON = ("triton", "gpu")
+CHUNK = 1024
+"""elements from which powers of two are whole rows for any type"""
+WIDEST = 4
+"""bytes of an element whose type is not known: those of the widest on TPU, of which the smallest blocks are taken"""
 
 
 @rule.calls("jax.experimental.pallas.BlockSpec")
 def block(call: Node) -> Hits:
-    sides, launches = call.sides, call.launches
-    parts = [side.size if side.is_part else None for side in sides]
-    if all(launch.is_for_gpu for launch in launches):
+    launches, shape = call.launches, _shape(call)
+    if shape is None or all(launch.is_for_gpu for launch in launches):
         return
-    assumes = _of_rank_1(parts[0]) if len(parts) == 1 else _of_last_two(parts[-1:], parts[-2:-1])
-    shape = _shape(call)
-    if shape is not None and assumes:
-        yield Hit(shape, assumes, language="pallas")
+    for array in {cut.array: None for launch in launches for cut in launch.cuts if cut.spec == call} or [Array()]:
+        parts = _parts(call.sides, array)
+        assumes = _of_rank_1(parts[0], array) if len(parts) == 1 else _of_last_two(parts[-1:], parts[-2:-1])
+        if assumes:
+            yield Hit(shape, assumes, language="pallas")
 
 
 @rule.calls("jax.experimental.pallas.BlockSpec")
@@ -74,11 +78,22 @@ def _of_last_two(last: list[int | None], before: list[int | None]) -> dict[str, 
     return {fact: divides(size) for fact, size in sizes.items() if size is not None}
 
 
-def _of_rank_1(size: int | None) -> dict[str, Assumed]:
+def _parts(sides: list[Side], array: Array) -> list[int | None]:
+    """The sizes of a block where they are not those of the array, by its shape, or because the block moves."""
+    lengths = array.shape if len(array.shape) == len(sides) else (None,) * len(sides)
+    is_part = [
+        side.is_part if length is None else side.size != length for side, length in zip(sides, lengths, strict=True)
+    ]
+    return [side.size if one else None for side, one in zip(sides, is_part, strict=True)]
+
+
+def _of_rank_1(size: int | None, array: Array) -> dict[str, Assumed]:
     """A block of rank 1 may be a power of two from one row on, too."""
     if size is None:
         return {}
-    return {"tile.block_last" if size.bit_count() == 1 else "tile.block_rank1": divides(size)}
+    if size.bit_count() == 1 and size < CHUNK:
+        return {"tile.block_rank1_bytes": at_least(size * dtype_bytes(array.dtype, WIDEST))}
+    return {"tile.block_rank1": divides(size)}
 
 
 def _is_loaded_whole(spec: Node) -> bool:

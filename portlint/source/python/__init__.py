@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from portlint.condition import Expression, Guard, Value
-    from portlint.source.python.tiles import Shape, Stage
+    from portlint.source.python.pipelines import Stage
+    from portlint.source.python.tiles import Shape
     from portlint.source.python.triton import Configuration, Tuned
     from portlint.source.recipe import Entry
 
@@ -59,7 +60,7 @@ class PythonAnalysis(Analysis):
 
     @cached_property
     def _tiles(self) -> Tiles:
-        return Tiles(self.scopes, self._triton)
+        return Tiles(self.scopes, self._triton, self._roles.values)
 
     @cached_property
     def _pallas(self) -> Pallas:
@@ -214,7 +215,7 @@ class PythonAnalysis(Analysis):
         return self._tiles.shape(node, values)
 
     def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
-        """What one stage keeps for products in the pipelined loop of a Triton kernel that keeps most."""
+        """What the pipelined loop of a Triton kernel that loads most for products needs shared memory for."""
         return self._tiles.staged(kernel, values)
 
     def block_sizes(self, block: Node) -> list[tuple[int, tuple[Guard, ...]]]:

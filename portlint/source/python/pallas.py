@@ -30,6 +30,12 @@ _CONTAINERS = (
 )  # fmt: skip
 _BACKENDS = {"triton": "triton", "mosaic_gpu": "mosaic_gpu", "mosaic_tpu": "tpu"}
 _LOOP = "jax.lax.fori_loop"
+_MAKERS = {
+    ("jax", "ShapeDtypeStruct"): 1,
+    **{("jax.numpy", name): 1 for name in ("zeros", "ones", "empty")},
+    ("jax.numpy", "full"): 2,
+}
+"""what makes an array of a shape that it is given first, and where it takes the dtype"""
 _CARE = frozenset(("where", "select", "iota", "broadcasted_iota", "mask"))
 """what a kernel that minds its last, ragged slice makes use of"""
 _DEPTH = 6
@@ -44,6 +50,23 @@ class Side(msgspec.Struct, frozen=True):
     """whether the grid moves the block along it, so that the array is longer"""
 
 
+class Array(msgspec.Struct, frozen=True):
+    """What the file says of an array that a launch takes or makes."""
+
+    shape: tuple[int | None, ...] = ()
+    """() where its rank is not known"""
+    dtype: str = ""
+    """float32, bfloat16, ... or "" where it is not known"""
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """An array of a launch, and the spec by which it gets to the kernel."""
+
+    spec: Node | None
+    """None where the kernel gets it as a whole"""
+    array: Array
+
+
 class Launch(msgspec.Struct, frozen=True):
     """What runs a kernel."""
 
@@ -56,6 +79,10 @@ class Launch(msgspec.Struct, frozen=True):
     out_specs: Node | None
     modules: frozenset[str]
     """the modules for one backend that its arguments come from: "tpu", "triton", "mosaic_gpu" """
+    cuts: tuple[Cut, ...] = ()
+    """its inputs and outputs, as far as they are written out"""
+    scratch: tuple[Node, ...] = ()
+    """the scratch memory that holds something from one step of the grid to the next, or what is copied there"""
 
     @property
     def is_for_gpu(self) -> bool:
@@ -283,7 +310,102 @@ class Pallas:
         grids = self.written(spec) if spec is not None else call
         grid = grids.argument(0 if grids.name == _GRIDS[0] else None, "grid") if grids.type == "call" else None
         ins, outs = [grids.argument(None, name) if grids.type == "call" else None for name in ("in_specs", "out_specs")]
-        return Launch(call, grid, self.kernel(call), ins, outs, self._modules(call))
+        prefetched = grids.argument(None, "num_scalar_prefetch") if grids.type == "call" else None
+        cuts = self._cuts(ins, self._operands(call, prefetched), is_whole=grid is None)
+        cuts += self._cuts(outs, self._outcomes(call), is_whole=grid is None)
+        kernel = self.kernel(call)
+        shapes = call.argument(None, "scratch_shapes") or (
+            grids.argument(None, "scratch_shapes") if grids.type == "call" else None
+        )
+        scratch = self._scratch(call, kernel, self._elements(shapes))
+        return Launch(call, grid, kernel, ins, outs, self._modules(call), tuple(cuts), scratch)
+
+    def _scratch(self, call: Node, kernel: Node | None, shapes: list[Node]) -> tuple[Node, ...]:
+        """The scratch memory that the compiler cannot do without.
+
+        What each step writes before it reads it may stay in registers, and what is not read is left out.
+        """
+        if kernel is None or not shapes:
+            return ()
+        names = [name for name in _parameters(kernel) if name not in self._bound(call)]
+        if any(name.startswith("*") for name in names) or len(names) < len(shapes):
+            return ()
+        last = zip(names[-len(shapes) :], shapes, strict=True)
+        return tuple(shape for name, shape in last if _is_kept(kernel, name))
+
+    def _cuts(self, specs: Node | None, arrays: list[Node], *, is_whole: bool) -> list[Cut]:
+        """The arrays that go through block specs; without specs and a grid, whole arrays."""
+        if specs is None:
+            return [Cut(None, self._array(one)) for one in arrays] if is_whole else []
+        listed = self._elements(specs)
+        known = [self._array(one) for one in arrays] if len(arrays) == len(listed) else [Array()] * len(listed)
+        return [Cut(spec, array) for spec, array in zip(listed, known, strict=True) if spec.type == "call"]
+
+    def _elements(self, given: Node | None) -> list[Node]:
+        """What stands in a list, or in its place, names resolved."""
+        given = self.written(given) if given is not None else None
+        if given is None:
+            return []
+        return [self.written(one) for one in (given.children if given.type in ("list", "tuple") else [given])]
+
+    def _operands(self, call: Node, prefetched: Node | None) -> list[Node]:
+        """The arrays that a launch is called with, those left out that are fetched before the grid starts."""
+        around = call.parent
+        is_called = around is not None and around.type == "call" and around["function"] == call
+        given = around.arguments if around is not None and is_called else []
+        first = prefetched.constant if prefetched is not None else 0
+        return given[first:] if isinstance(first, int) else []
+
+    def _outcomes(self, call: Node) -> list[Node]:
+        """The shapes of what a launch makes."""
+        return self._elements(call.argument(1, "out_shape"))
+
+    # ---- arrays ---------------------------------------------------------------------------------------------------
+
+    def _array(self, node: Node, depth: int = _DEPTH) -> Array:
+        """An array by how the file makes it: where it is a parameter, by what the one call in the file gives."""
+        node = self.written(node)
+        if not depth:
+            return Array()
+        if node.type == "identifier":
+            bound = self.scopes.only(node.text, node)
+            function = self.scopes.function(node)
+            callers = self.scopes.callers(function) if function is not None else []
+            if bound is None or bound.kind != "parameter" or function is None or len(callers) != 1:
+                return Array()
+            names = _parameters(function)
+            given = callers[0].argument(names.index(node.text), node.text) if node.text in names else None
+            return self._array(given, depth - 1) if given is not None else Array()
+        if node.type != "call":
+            return Array()
+        module, _, name = node.name.rpartition(".")
+        if module == "jax.random" or (module, name) in _MAKERS:
+            at, typed = (1, 2) if module == "jax.random" else (0, _MAKERS[module, name])
+            usual = "" if name in ("full", "ShapeDtypeStruct") else "float32"
+            dtype = node.argument(typed, "dtype")
+            shape = self._shape_of(node.argument(at, "shape"), depth)
+            return Array(shape, self._dtype(dtype, depth) if dtype is not None else usual)
+        method = node["function"]
+        if method.type == "attribute" and method["attribute"].text == "astype":
+            dtype = node.argument(0, "dtype")
+            return Array(self._array(method["object"], depth - 1).shape, self._dtype(dtype, depth) if dtype else "")
+        return Array()
+
+    def _shape_of(self, node: Node | None, depth: int) -> tuple[int | None, ...]:
+        node = self.written(node) if node is not None else None
+        if node is None:
+            return ()
+        if node.type == "attribute" and node["attribute"].text == "shape":
+            return self._array(node["object"], depth - 1).shape
+        is_written = node.type == "tuple" and not any(one.type == "list_splat" for one in node.children)
+        return tuple(self._size(one) for one in node.children) if is_written else ()
+
+    def _dtype(self, node: Node, depth: int) -> str:
+        node = self.written(node)
+        if node.type == "attribute" and node["attribute"].text == "dtype":
+            return self._array(node["object"], depth - 1).dtype
+        value = node.constant
+        return value if isinstance(value, str) else node.name.rpartition(".")[2]
 
     def _modules(self, call: Node) -> frozenset[str]:
         given = [self.written(one) for each in call["arguments"].children for one in (each.get("value") or each,)]
@@ -381,6 +503,23 @@ def _adds_to(statement: Node, output: str) -> bool:
         return False
     reads = (one["value"].text == output for one in right.walk("subscript"))
     return statement.type == "augmented_assignment" or any(reads)
+
+
+def _is_kept(kernel: Node, name: str) -> bool:
+    """Whether a reference is added to, used under a condition on the step, or copied to."""
+    for use in kernel["body"].walk("identifier"):
+        if use.text != name:
+            continue
+        around = use.parent
+        statement = around.parent if around is not None and around.type == "subscript" else None
+        if next(use.ancestors("function_definition", "lambda")) != kernel:
+            return True
+        if statement is not None and statement.type == "augmented_assignment" and statement["left"] == around:
+            return True
+        call = next(use.ancestors("call"), None)
+        if call is not None and call.name.startswith(f"{PACKAGE}.tpu."):
+            return True
+    return False
 
 
 def _is_same(one: Node, other: Node) -> bool:

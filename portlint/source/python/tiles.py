@@ -1,4 +1,4 @@
-"""Tiles of a Triton kernel: the shapes of its blocks, and what the software pipeline keeps of them.
+"""Tiles of a Triton kernel: the shapes of its blocks, and which of them its products take from memory.
 
 Everything is asked under a configuration, which gives the kernel's parameters their values. A shape that is not known
 is None; so is one dimension of it.
@@ -6,21 +6,23 @@ is None; so is one dimension of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 from portlint.source.python.constants import constant
+from portlint.source.python.pipelines import Load, Product, Stage
 from portlint.source.python.queries import calls_of
 from portlint.source.python.triton import OPTIONS
+from portlint.source.python.values import dtype_bytes
 
 if TYPE_CHECKING:
     from portlint.condition import Value
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
     from portlint.source.python.triton import Triton
+    from portlint.source.python.values import Values
 
 _DEPTH = 96
 """how far a shape is followed; every expression is looked at once"""
@@ -31,31 +33,33 @@ _ELEMENTWISE = frozenset(
     "where maximum minimum exp exp2 log log2 sqrt rsqrt abs fma clamp sigmoid sin cos cast max_contiguous multiple_of"
     " math.exp math.exp2 math.log math.log2 math.rsqrt math.sqrt".split()
 )
+_REDUCTIONS = frozenset(("sum", "max", "min", "argmax", "argmin", "xor_sum"))
 _BUILTINS = frozenset(("min", "max", "sum", "len", "int", "float"))
 _KEEPING = frozenset(("to", "cast"))
 _PIPELINED = frozenset(("range", "triton.language.range"))
 """the loops that are pipelined: not `while`, and not `tl.static_range`, which is unrolled"""
 
+_MASKS = ((1, "mask"), (3, "boundary_check"))
+"""where `tl.load` takes what bounds it"""
+
 Shape: TypeAlias = "tuple[int | None, ...]"
 Key: TypeAlias = "frozenset[tuple[str, Value]]"
 
 
-class Stage(msgspec.Struct, frozen=True):
-    """What one stage of a software pipeline keeps."""
+class _Loaded(msgspec.Struct, frozen=True):
+    """A call of `tl.load`, and whether what uses the tile takes it transposed."""
 
-    elements: int
-    rows: int
-    """the height of the smallest product in the loop; 0 where it is not known"""
-    is_chained: bool = False
-    """whether a product takes what the loop has computed, such as another product"""
+    call: Node
+    is_turned: bool = False
 
 
 class Tiles:
     """The tiles of the kernels of one file."""
 
-    def __init__(self, scopes: Scopes, triton: Triton) -> None:
+    def __init__(self, scopes: Scopes, triton: Triton, host: Values) -> None:
         self.scopes = scopes
         self.triton = triton
+        self.host = host
         self._shapes: dict[tuple[Key, int, int], Shape | None] = {}
         self._stages: dict[tuple[Key, int], Stage] = {}
 
@@ -167,6 +171,8 @@ class Tiles:
         if name == "dot":
             left, right = (self.shape(one, values, depth - 1) for one in self.operands(call) or (first, first))
             return (left[-2], right[-1]) if left and right and len(left) == len(right) == 2 else None
+        if name in _REDUCTIONS and call.argument(None, "keep_dims") is None:
+            return self._reduced(call.argument(1, "axis"), self.shape(first, values, depth - 1))
         if name == "expand_dims":
             return self._expanded(call, self.shape(first, values, depth - 1))
         return self._elementwise(arguments, values, depth) if name in _ELEMENTWISE else None
@@ -182,6 +188,12 @@ class Tiles:
         method = call["function"]["attribute"].text
         shape = self.shape(owner, values, depth - 1) if method in (*_KEEPING, "load", "trans") else None
         return shape[::-1] if method == "trans" and shape is not None else shape
+
+    def _reduced(self, axis: Node | None, shape: Shape | None) -> Shape | None:
+        at = axis.constant if axis is not None else None
+        if shape is None or not isinstance(at, int) or not -len(shape) <= at < len(shape):
+            return () if axis is None and shape is not None else None
+        return (*shape[: at % len(shape)], *shape[at % len(shape) + 1 :])
 
     def _expanded(self, call: Node, shape: Shape | None) -> Shape | None:
         axis = call.argument(1, "axis")
@@ -216,60 +228,148 @@ class Tiles:
         return [call for call in named if kernel.start < call.start < kernel.end and call.name == f"{_LANGUAGE}dot"]
 
     def staged(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
-        """What a stage keeps for `tl.dot` in the loop of a kernel that keeps most, those operands that are known.
-
-        Kept is what comes from memory in the loop and reaches the product as it is: an operand that is converted or
-        scaled in between passes through registers.
-        """
+        """What the loop of a kernel that loads most for `tl.dot` needs shared memory for, as far as it is known."""
         key = _key(values), kernel.start
         if key not in self._stages:
-            self._stages[key] = self._largest_stage(kernel, values)
+            loops: dict[int, list[Node]] = {}
+            for dot in self.products(kernel):
+                loop = next(dot.ancestors("for_statement", "while_statement"), None)
+                if loop is not None and loop.type == "for_statement" and _is_pipelined(loop):
+                    loops.setdefault(loop.start, []).append(dot)
+            stages = [self._stage(dots, values) for dots in loops.values()]
+            self._stages[key] = max(stages, key=lambda stage: stage.elements, default=Stage())
         return self._stages[key]
 
-    def _largest_stage(self, kernel: Node, values: Mapping[str, Value]) -> Stage:
-        kept: dict[int, dict[int, int]] = {}
-        rows: dict[int, int] = {}
-        chained: set[int] = set()
-        for dot in self.products(kernel):
-            loop = next(dot.ancestors("for_statement", "while_statement"), None)
-            if loop is None or loop.type != "for_statement" or not _is_pipelined(loop):
-                continue
-            loads = kept.setdefault(loop.start, {})
-            height = (self.shape(dot, values) or (None,))[0]
-            rows[loop.start] = min(rows.get(loop.start, height or 0), height or 0)
-            for operand in self.operands(dot) or ():
-                load = self._loaded(operand, loop)
-                if load is None and self._is_of_the_loop(operand, loop):
-                    chained.add(loop.start)
-                if load is not None and not self._is_indirect(load, loop):
-                    shape = self.shape(load, values)
-                    if shape is not None and len(shape) == 2 and None not in shape:
-                        loads[load.start] = math.prod(one for one in shape if one is not None)
-        stages = [Stage(sum(loads.values()), rows[start], start in chained) for start, loads in kept.items()]
-        return max(stages, key=lambda stage: stage.elements, default=Stage(0, 0))
+    def _stage(self, dots: list[Node], values: Mapping[str, Value]) -> Stage:
+        loop = next(dots[0].ancestors("for_statement"))
+        seen: set[int] = set()
+        products = tuple(self._product(dot, loop, values, seen) for dot in dots)
+        return Stage(products, len(dots) == 2 and self._may_be_chained(dots, loop))
 
-    def _loaded(self, operand: Node, loop: Node, depth: int = 6) -> Node | None:
-        """The load in a loop whose result an operand is, transposed at most."""
+    def _product(self, dot: Node, loop: Node, values: Mapping[str, Value], seen: set[int]) -> Product:
+        """A product, with the loads that no product before it has."""
+        height, width = (self.shape(dot, values) or (None, None))[-2:]
+        loads: dict[str, Load] = {}
+        held: Load | None = None
+        depth = 0
+        for side, operand in zip(("left", "right"), self.operands(dot) or (), strict=False):
+            if (found := self._loaded(operand, loop)) is not None:
+                if found.call.start not in seen and not self._is_indirect(found.call, loop):
+                    seen.add(found.call.start)
+                    if (load := self._load(found, values)) is not None:
+                        loads[side] = load
+            elif (before := self._loaded(operand, loop, is_before=True)) is not None:
+                held = self._load(before, values)
+            elif side == "left" and self._is_computed_from_a_product(operand, loop):
+                depth = (self.shape(operand, values) or (None,))[-1] or 0
+        return Product(height or 0, width or 0, loads.get("left"), loads.get("right"), held, depth)
+
+    def _load(self, found: _Loaded, values: Mapping[str, Value]) -> Load | None:
+        shape = self.shape(found.call, values)
+        if shape is None or len(shape) != 2 or shape[0] is None or shape[1] is None:
+            return None
+        is_masked = any(found.call.argument(at, name) is not None for at, name in _MASKS)
+        return Load(shape[0], shape[1], dtype_bytes(self._dtype(found.call), 0), found.is_turned, is_masked)
+
+    def _may_be_chained(self, dots: list[Node], loop: Node) -> bool:
+        """Whether the second of two products may take what the first computes: as a factor, or to add to it."""
+        into = [_targets(dot) for dot in dots]
+        if into[0] & into[1]:
+            return True
+        operands = [operand for dot in dots for operand in self.operands(dot) or ()]
+        return any(self._loaded(one, loop) is None and self._is_of_the_loop(one, loop) for one in operands)
+
+    def _loaded(self, operand: Node, loop: Node, depth: int = 6, *, is_before: bool = False) -> _Loaded | None:
+        """The load in a loop, or before it, whose result an operand is, transposed at most."""
         if not depth:
             return None
-        if operand.type == "attribute" and operand["attribute"].text == "T":
-            return self._loaded(operand["object"], loop, depth - 1)
-        if operand.type == "call":
-            if operand.name == "triton.language.load":
-                nearest = next(operand.ancestors("for_statement", "while_statement", "if_statement"), None)
-                return operand if nearest == loop else None
-            if operand.name == "triton.language.trans" and len(operand.arguments) == 1:
-                return self._loaded(operand.arguments[0], loop, depth - 1)
-            function = operand["function"]
-            if function.type == "attribute" and function["attribute"].text in ("to", "trans"):
-                return self._loaded(function["object"], loop, depth - 1)
-            return None
-        if operand.type != "identifier":
-            return None
-        # one value in the whole kernel: a second one means that it may have been changed
-        inside = [one for one in self.scopes.bindings(operand.text, operand) if loop.start <= one.start <= loop.end]
-        value = inside[0].value if len(inside) == 1 and inside[0].kind == "assign" else None
-        return self._loaded(value, loop, depth - 1) if value is not None else None
+
+        def inner(node: Node) -> _Loaded | None:
+            return self._loaded(node, loop, depth - 1, is_before=is_before)
+
+        match operand.type:
+            case "attribute" if operand["attribute"].text == "T":
+                return _turned(inner(operand["object"]))
+            case "call" if operand.name == f"{_LANGUAGE}load":
+                around = next(operand.ancestors("for_statement", "while_statement", "if_statement"), None)
+                if is_before:
+                    is_there = operand.start < loop.start and (around is None or around.end >= loop.end)
+                else:
+                    is_there = around == loop
+                return _Loaded(operand) if is_there else None
+            case "call" if operand.name == f"{_LANGUAGE}trans" and len(operand.arguments) == 1:
+                return _turned(inner(operand.arguments[0]))
+            case "call" if operand["function"].type == "attribute":
+                method, found = operand["function"]["attribute"].text, inner(operand["function"]["object"])
+                if method == "trans":
+                    return _turned(found)
+                return (
+                    found if method == "to" and found is not None and not self._is_converted(found, operand) else None
+                )
+            case "identifier":
+                # one value in the whole kernel: a second one means that it may have been changed
+                bindings = self.scopes.bindings(operand.text, operand)
+                if not is_before:
+                    bindings = [one for one in bindings if loop.start <= one.start <= loop.end]
+                value = bindings[0].value if len(bindings) == 1 and bindings[0].kind == "assign" else None
+                return inner(value) if value is not None else None
+        return None
+
+    def _is_converted(self, found: _Loaded, cast: Node) -> bool:
+        """Whether a cast surely makes another type of what is loaded."""
+        loaded, asked = self._dtype(found.call), self.host.dtype(cast.argument(0, "dtype"))
+        return bool(loaded and asked) and loaded != asked
+
+    def _dtype(self, load: Node) -> str:
+        """The type of what is loaded, where all launches in the file give the pointer of one tensor; else ""."""
+        base = self._base(load.argument(0, "pointer"))
+        function = self.scopes.function(load)
+        names = _parameters(function) if function is not None else []
+        if base is None or function is None or base.text not in names:
+            return ""
+        given = [one.argument(names.index(base.text), base.text) for one in self.scopes.launches(function)]
+        found = {self.host.of(one).dtype if one is not None else "" for one in given}
+        return found.pop() if len(found) == 1 else ""
+
+    def _base(self, pointer: Node | None, depth: int = _DEPTH) -> Node | None:
+        """The parameter of a kernel that an address starts from."""
+        while pointer is not None and depth:
+            depth -= 1
+            match pointer.type:
+                case "parenthesized_expression":
+                    pointer = pointer.children[0]
+                case "binary_operator":
+                    pointer = pointer["left"]
+                case "call" if pointer.name in (f"{_LANGUAGE}make_block_ptr", f"{_LANGUAGE}advance"):
+                    pointer = pointer.argument(0, "base")
+                case "identifier":
+                    bindings = [one for one in self.scopes.bindings(pointer.text, pointer) if one.kind != "augmented"]
+                    if not bindings or bindings[0].kind == "parameter":
+                        return pointer if len(bindings) == 1 else None
+                    value = bindings[0].value if bindings[0].kind == "assign" else None
+                    pointer = value if value != pointer else None
+                case _:
+                    return None
+        return None
+
+    def _is_computed_from_a_product(self, operand: Node, loop: Node, depth: int = 8) -> bool:
+        """Whether an operand is surely made of the result of another product of the same round."""
+        waiting, seen = [operand], set[str]()
+        while waiting and depth:
+            depth -= 1
+            names: list[Node] = []
+            for node in waiting:
+                if any(call.name == f"{_LANGUAGE}dot" for call in node.walk("call")):
+                    return True
+                names += [one for one in node.walk("identifier") if one.text not in seen]
+            seen |= {one.text for one in names}
+            waiting = [
+                one.value
+                for name in names
+                for one in self.scopes.bindings(name.text, name)
+                if one.value is not None and one.kind == "assign" and loop["body"].start <= one.start <= loop.end
+            ]
+        return False
 
     def _is_of_the_loop(self, operand: Node, loop: Node) -> bool:
         """Whether an operand is given its value in a loop."""
@@ -298,6 +398,25 @@ class Tiles:
 def _key(values: Mapping[str, Value]) -> Key:
     """What shapes depend on: the parameters, and none of the options."""
     return frozenset((name, value) for name, value in values.items() if name not in OPTIONS)
+
+
+def _turned(found: _Loaded | None) -> _Loaded | None:
+    return msgspec.structs.replace(found, is_turned=not found.is_turned) if found is not None else None
+
+
+def _targets(value: Node) -> set[str]:
+    """The names that the assignment around an expression gives a value."""
+    statement = next(value.ancestors("assignment", "augmented_assignment"), None)
+    return {name.text for name in statement["left"].walk("identifier")} if statement is not None else set()
+
+
+def _parameters(function: Node) -> list[str]:
+    """The names of a kernel's parameters, in order."""
+    named = [
+        one if one.type == "identifier" else one.get("name") or one.children[0]
+        for one in function["parameters"].children
+    ]
+    return [one.text for one in named]
 
 
 def _is_pipelined(loop: Node) -> bool:

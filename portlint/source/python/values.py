@@ -61,6 +61,7 @@ DTYPES = {
 """other names of dtypes, as torch and NumPy attributes"""
 
 _DTYPE = re.compile(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
+_BITS = re.compile(r"(?:float|bfloat|u?int|complex)(\d+)")
 _CONVERSIONS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
                 "int": "int32", "cdouble": "complex128", "cfloat": "complex64", "bool": "bool"}  # fmt: skip
 
@@ -181,6 +182,12 @@ _WRITTEN = frozenset(
     " comparison_operator".split()
 )
 """expressions that are never None"""
+
+
+def dtype_bytes(dtype: str, unknown: int = 1) -> int:
+    """The bytes of an element of a dtype; at least one, and `unknown` where it is not known."""
+    bits = _BITS.match(dtype)
+    return max(int(bits[1]) // 8, 1) if bits is not None else unknown
 
 
 class Values:
