@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.condition import PLATFORM_WORDS, Guard, Name
+from portlint.condition import PLATFORM_WORDS, Guard, Literal, Name, Op
 from portlint.source import Source
 from portlint.source.recipe import Entry, RecipeAnalysis, requirements, unquoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from portlint.source.node import Node
 
 _TESTS = ("if_statement", "case_statement", "list")
 _CONDA = ("conda", "mamba", "micromamba")
 _PIP = re.compile(r"pip[\d.]*")
-_ASKING = re.compile(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z])")
-"""words of a test that chooses by the machine"""
+_SAME = (("x86_64", "amd64"), ("arm64", "aarch64"))
+"""the names of one processor"""
+_PROCESSOR = re.compile(r"(?:linux/)?(x86_64|amd64|arm64|aarch64)(?:/v8)?")
+_COMPARED = re.compile(r"""(==?|!=)\s*["']?""" + _PROCESSOR.pattern + r"""["']?(?=\s|$)""")
+_ASKING = re.compile(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z]|64)")
+"""words of a test that chooses by the machine; amd64 is none, it names a processor"""
 
 
 class ShellAnalysis(RecipeAnalysis):
@@ -95,6 +99,43 @@ def _chosen(node: Node) -> Iterator[Guard]:
         test = _test(around)
         if _ASKING.search(test.lower()):
             yield Guard(Name("is_nvidia"), True, " ".join(test.split())[:80], around.line)
+    yield from _on_machines(node)
+
+
+def _on_machines(node: Node) -> Iterator[Guard]:
+    """That the host's processor is one that a test around a command names, or none that an earlier branch is for."""
+    inner = node
+    for around in node.ancestors():
+        if around.type == "if_statement":
+            clauses = [one for one in around.children if one.type in ("elif_clause", "else_clause")]
+            own = clauses.index(inner) + 1 if inner in clauses else 0
+            for index, branch in enumerate([around, *clauses][: own + 1]):
+                if branch.type != "else_clause" and inner != branch.children[0]:
+                    yield from _compared(branch.children[0], index == own)
+        elif around.type == "list" and len(around.children) == 2 and inner == around.children[1]:
+            between = around.text[around.children[0].end - around.start : inner.start - around.start]
+            yield from _compared(around.children[0], "&&" in between)
+        elif around.type == "case_item":
+            patterns = [unquoted(one.strip()) for one in around.text.partition(")")[0].lstrip("(").split("|")]
+            machines = [_PROCESSOR.fullmatch(one) for one in patterns]
+            if all(machines):
+                yield _is_one_of((one[1] for one in machines if one), True, around)
+        inner = around
+
+
+def _compared(test: Node, expected: bool) -> Iterator[Guard]:
+    """What a test says of the processor where it came to this; a test with other parts says less, or nothing."""
+    found = _COMPARED.findall(test.text)
+    others = re.search(r"&&|\|\||\s-[ao]\s|^!", test.text)
+    if len(found) == 1 and not (others and (not expected or "&&" not in others[0])):
+        ((operator, machine),) = found
+        yield _is_one_of((machine,), expected is not operator.startswith("!"), test)
+
+
+def _is_one_of(machines: Iterable[str], expected: bool, test: Node) -> Guard:
+    names = {name for machine in machines for names in _SAME if machine in names for name in names}
+    condition = Op("in", (Name("platform.machine"), Literal(tuple(sorted(names)))))
+    return Guard(condition, expected, " ".join(test.text.split())[:80], test.line)
 
 
 def _test(around: Node) -> str:
