@@ -16,7 +16,8 @@ from portlint.source import nearby
 from portlint.source.language import by_name
 
 _NVIDIA = frozenset(("cuda", "nvidia", "nvcc", "cudart"))
-_WORDS = PLATFORM_WORDS - _NVIDIA
+WORDS = PLATFORM_WORDS - _NVIDIA
+"""the words for platforms other than NVIDIA's"""
 _SETUP = "setup.py"
 
 
@@ -72,7 +73,7 @@ def guards(file: str) -> tuple[Guard, ...]:
 def platforms(words: Iterable[str]) -> frozenset[str]:
     """The platforms other than NVIDIA's that a path is named for; none where it names NVIDIA's as well."""
     named = frozenset(words)
-    return frozenset() if named & _NVIDIA else named & _WORDS
+    return frozenset() if named & _NVIDIA else named & WORDS
 
 
 def one_of(words: frozenset[str]) -> Op:
