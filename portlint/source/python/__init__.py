@@ -125,6 +125,10 @@ class PythonAnalysis(Analysis):
         """The calls of a function by its bare name, or as a method of `self`, in the same file."""
         return self.scopes.callers(function)
 
+    def is_unused(self, function: Node) -> bool:
+        """Whether a private function is named nowhere else in the project."""
+        return users.is_unused(function)
+
     def choices(self, node: Node) -> list[Node]:
         """The expressions that a value may come from: elements of a list looped over, arms of a conditional."""
         return choices(self.scopes, node)

@@ -70,6 +70,18 @@ def calls_from_elsewhere(definition: Node) -> list[Node] | None:
     return found
 
 
+def is_unused(definition: Node) -> bool:
+    """Whether a private function at the left margin of its module is named nowhere else in the project's Python."""
+    name, file = definition["name"].text, definition.source.file
+    if not name.startswith("_") or name.startswith("__") or not _is_at_margin(definition):
+        return False
+    if definition.parent is not None and definition.parent.type == "decorated_definition":
+        return False
+    root = nearby.project(file) if file else None
+    is_named_again = definition.source.root.text.count(name) > 1
+    return not is_named_again and (root is None or name.encode() not in _importing(root))
+
+
 @lru_cache(maxsize=_MOST_OPEN)
 def scopes_of(source: Source) -> Scopes:
     """The names of another file, gathered once for all that ask."""
