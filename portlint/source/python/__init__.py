@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from portlint.source import Analysis
 from portlint.source.node import Node
+from portlint.source.python import users
 from portlint.source.python.choices import choices, origin, variants
 from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
