@@ -7,14 +7,15 @@ than the toolkit of the wheel, every kernel fails with "no kernel image is avail
 ## Exceptions
 Silent where a marker leaves the machine out, where a file named for the platform (`requirements-rocm.txt`, `Dockerfile.rocm`) or
 another stage or index serves it, and in workflows. NVIDIA's own libraries (`nvidia-*-cu12`) under a marker of the machine are
-silent: elsewhere they are only ballast, and the first of a file stands for all. An extra index (`--extra-index-url`) that ended before the PyTorch that is let in gives
-nothing: that of PyPI is newer.
+silent: elsewhere they are only ballast, and the first of a file stands for all. An extra index that ended before the PyTorch that
+is let in gives pip nothing, as that of PyPI is newer; uv takes what it finds there first.
 
 ## References
 https://pytorch.org/get-started/previous-versions
 https://github.com/pytorch/pytorch/issues/134015
 https://github.com/pytorch/pytorch/issues/138609
 https://github.com/pytorch/pytorch/issues/147383
+https://docs.astral.sh/uv/concepts/indexes
 """
 
 from __future__ import annotations

@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.condition import PLATFORM_WORDS, Guard, Literal, Name, Op
+from portlint.condition import PLATFORM_WORDS, Guard, Name
 from portlint.source import Source
 from portlint.source.recipe import Entry, RecipeAnalysis, requirements, unquoted
+from portlint.source.recipe.processors import NAME, is_one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from portlint.source.node import Node
 
 _TESTS = ("if_statement", "case_statement", "list")
 _CONDA = ("conda", "mamba", "micromamba")
 _PIP = re.compile(r"pip[\d.]*")
-_SAME = (("x86_64", "amd64"), ("arm64", "aarch64"))
-"""the names of one processor"""
-_PROCESSOR = re.compile(r"(?:linux/)?(x86_64|amd64|arm64|aarch64)(?:/v8)?")
-_COMPARED = re.compile(r"""(==?|!=)\s*["']?""" + _PROCESSOR.pattern + r"""["']?(?=\s|$)""")
+_PROCESSOR = re.compile(NAME)
+_COMPARED = re.compile(r"""(==?|!=)\s*["']?""" + NAME + r"""["']?(?=\s|$)""")
 _ASKING = re.compile(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z]|64)")
 """words of a test that chooses by the machine; amd64 is none, it names a processor"""
 
@@ -70,7 +69,9 @@ def _run(command: Node) -> Iterator[Entry]:
     program = os.path.basename(words[0][0]) if words else ""
     texts = [text for text, _ in words]
     if "install" in texts and _installs(program, texts[: texts.index("install")]):
-        yield from requirements.words(words[texts.index("install") + 1 :])
+        for one in requirements.words(words[texts.index("install") + 1 :]):
+            is_first = "uv" in texts and one.name == "--extra-index-url"
+            yield msgspec.structs.replace(one, name="--index") if is_first else one  # which uv asks before PyPI
     elif program in _CONDA and "install" in texts:
         yield from (Entry("conda", *conda(text), node) for text, node in words[2:] if not text.startswith("-"))
     elif program in ("docker", "podman") and {"run", "create"} & set(texts[1:3]):
@@ -96,6 +97,8 @@ def _devices(words: list[tuple[str, Node]]) -> Iterator[Entry]:
 def _chosen(node: Node) -> Iterator[Guard]:
     """That the machine is NVIDIA's, where a test around a command asks which it is."""
     for around in node.ancestors(*_TESTS):
+        if around.type == "list" and node.start < around.children[0].end:
+            continue  # a command is no test of itself
         test = _test(around)
         if _ASKING.search(test.lower()):
             yield Guard(Name("is_nvidia"), True, " ".join(test.split())[:80], around.line)
@@ -119,7 +122,7 @@ def _on_machines(node: Node) -> Iterator[Guard]:
             patterns = [unquoted(one.strip()) for one in around.text.partition(")")[0].lstrip("(").split("|")]
             machines = [_PROCESSOR.fullmatch(one) for one in patterns]
             if all(machines):
-                yield _is_one_of((one[1] for one in machines if one), True, around)
+                yield is_one_of((one[1] for one in machines if one), True, around.children[0].text, around.line)
         inner = around
 
 
@@ -129,13 +132,7 @@ def _compared(test: Node, expected: bool) -> Iterator[Guard]:
     others = re.search(r"&&|\|\||\s-[ao]\s|^!", test.text)
     if len(found) == 1 and not (others and (not expected or "&&" not in others[0])):
         ((operator, machine),) = found
-        yield _is_one_of((machine,), expected is not operator.startswith("!"), test)
-
-
-def _is_one_of(machines: Iterable[str], expected: bool, test: Node) -> Guard:
-    names = {name for machine in machines for names in _SAME if machine in names for name in names}
-    condition = Op("in", (Name("platform.machine"), Literal(tuple(sorted(names)))))
-    return Guard(condition, expected, " ".join(test.text.split())[:80], test.line)
+        yield is_one_of((machine,), expected is not operator.startswith("!"), test.text, test.line)
 
 
 def _test(around: Node) -> str:

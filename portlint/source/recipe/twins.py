@@ -14,6 +14,7 @@ from functools import cache
 from portlint.condition import PLATFORM_WORDS, Guard, Name, Op
 from portlint.source import nearby
 from portlint.source.language import by_name
+from portlint.source.recipe import processors
 
 _NVIDIA = frozenset(("cuda", "nvidia", "nvcc", "cudart"))
 WORDS = PLATFORM_WORDS - _NVIDIA
@@ -50,6 +51,11 @@ def _words(file: str) -> list[str]:
 
 @cache
 def guards(file: str) -> tuple[Guard, ...]:
+    """What the name of a recipe says of the processor and of the platform that it is for, and the names of others."""
+    return (*processors.of_path(nearby.within(file, file)), *_by_platform(file))
+
+
+def _by_platform(file: str) -> tuple[Guard, ...]:
     """That the platform is one that the recipe is named for; else, that it is none that another is named for."""
     root = nearby.project(file)
     own = platforms(_words(file))
