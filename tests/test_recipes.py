@@ -144,6 +144,20 @@ def test_a_recipe_that_is_named_for_a_platform_is_read_there_alone(tmp_path: Pat
     assert targets(tmp_path / "docker/hpu/Dockerfile") == {"gaudi3"}
 
 
+@pytest.mark.parametrize(
+    ("file", "is_read"),
+    [
+        ("Dockerfile.aarch64", False),
+        ("docker/arm64/Dockerfile", False),
+        ("Dockerfile.x86", True),
+        ("Dockerfile.gh200", True),
+    ],
+)
+def test_a_recipe_that_is_named_for_a_processor_is_read_on_such_hosts(tmp_path: Path, file: str, is_read: bool) -> None:
+    project(tmp_path, file)
+    assert bool(targets(tmp_path / file) & {"cdna3", "gaudi3"}) is is_read
+
+
 def test_outside_a_project_the_folder_is_asked(tmp_path: Path) -> None:
     for name in ("Dockerfile", "Dockerfile.rocm"):
         (tmp_path / name).write_text("FROM nvidia/cuda:12.4.1-devel\n")
@@ -213,7 +227,9 @@ def test_a_package_that_most_modules_import_is_what_the_project_is_about(tmp_pat
     assert not found(tmp_path, {"pyproject.toml": manifest, **modules}, "pyproject.toml")
 
 
-@pytest.mark.parametrize("name", ["ci/Dockerfile", "tests/requirements.txt", ".ci/docker/Dockerfile.cuda"])
+@pytest.mark.parametrize(
+    "name", ["ci/Dockerfile", "tests/requirements.txt", ".ci/docker/Dockerfile.cuda", "docker/gh-builder/Dockerfile"]
+)
 def test_what_the_projects_own_tests_run_on_says_nothing_of_the_project(tmp_path: Path, name: str) -> None:
     project(tmp_path, name)
     assert not targets(tmp_path / name)

@@ -33,7 +33,8 @@ _FOR_ALL = frozenset(
 @cache
 def is_for_itself(file: str) -> bool:
     """Whether a recipe is for the project's own tests: what these run on says nothing of where the project runs."""
-    return not _OWN.isdisjoint(_words(file)[:-1])
+    of_github = "gh" in re.split(r"[^a-z0-9]+", nearby.within(file, file).lower())  # not gh200, which is a machine
+    return of_github or not _OWN.isdisjoint(_words(file)[:-1])
 
 
 @cache
