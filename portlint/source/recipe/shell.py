@@ -116,8 +116,8 @@ def _on_machines(node: Node) -> Iterator[Guard]:
                 if branch.type != "else_clause" and inner != branch.children[0]:
                     yield from _compared(branch.children[0], index == own)
         elif around.type == "list" and len(around.children) == 2 and inner == around.children[1]:
-            between = around.text[around.children[0].end - around.start : inner.start - around.start]
-            yield from _compared(around.children[0], "&&" in between)
+            between = around.text.encode()[around.children[0].end - around.start : inner.start - around.start]
+            yield from _compared(around.children[0], b"&&" in between)
         elif around.type == "case_item":
             patterns = [unquoted(one.strip()) for one in around.text.partition(")")[0].lstrip("(").split("|")]
             machines = [_PROCESSOR.fullmatch(one) for one in patterns]
@@ -129,8 +129,8 @@ def _on_machines(node: Node) -> Iterator[Guard]:
 def _compared(test: Node, expected: bool) -> Iterator[Guard]:
     """What a test says of the processor where it came to this; a test with other parts says less, or nothing."""
     found = _COMPARED.findall(test.text)
-    others = re.search(r"&&|\|\||\s-[ao]\s|^!", test.text)
-    if len(found) == 1 and not (others and (not expected or "&&" not in others[0])):
+    others = set(re.findall(r"&&|\|\||\s-[ao]\s|!\s", test.text))
+    if len(found) == 1 and (not others or (expected and others == {"&&"})):
         ((operator, machine),) = found
         yield is_one_of((machine,), expected is not operator.startswith("!"), test.text, test.line)
 
