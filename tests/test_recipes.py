@@ -26,8 +26,8 @@ def asked(text: str, path: str) -> list[tuple[str, str, str]]:
         ("torch==2.5.1+cu121\n", [("package", "torch", "==2.5.1+cu121")]),
         ("Flash_Attn\n", [("package", "flash-attn", "")]),
         ("jax[cuda12] >= 0.4 ; sys_platform == 'linux'\n", [("package", "jax[cuda12]", ">= 0.4")]),
-        ("-i https://a.example/cu124\n", [("index", "", "https://a.example/cu124")]),
-        ("--find-links=https://a.example/x.html\n", [("index", "", "https://a.example/x.html")]),
+        ("-i https://a.example/cu124\n", [("index", "-i", "https://a.example/cu124")]),
+        ("--find-links=https://a.example/x.html\n", [("index", "--find-links", "https://a.example/x.html")]),
         ("https://a.example/x.whl\n", [("package", "", "@ https://a.example/x.whl")]),
         ("# torch==2.5.1+cu121\n-r base.txt\n", []),
     ],
@@ -144,6 +144,20 @@ def test_a_recipe_that_is_named_for_a_platform_is_read_there_alone(tmp_path: Pat
     assert targets(tmp_path / "docker/hpu/Dockerfile") == {"gaudi3"}
 
 
+@pytest.mark.parametrize(
+    ("file", "is_read"),
+    [
+        ("Dockerfile.aarch64", False),
+        ("docker/arm64/Dockerfile", False),
+        ("Dockerfile.x86", True),
+        ("Dockerfile.gh200", True),
+    ],
+)
+def test_a_recipe_that_is_named_for_a_processor_is_read_on_such_hosts(tmp_path: Path, file: str, is_read: bool) -> None:
+    project(tmp_path, file)
+    assert bool(targets(tmp_path / file) & {"cdna3", "gaudi3"}) is is_read
+
+
 def test_outside_a_project_the_folder_is_asked(tmp_path: Path) -> None:
     for name in ("Dockerfile", "Dockerfile.rocm"):
         (tmp_path / name).write_text("FROM nvidia/cuda:12.4.1-devel\n")
@@ -151,7 +165,71 @@ def test_outside_a_project_the_folder_is_asked(tmp_path: Path) -> None:
     assert not targets(tmp_path / "Dockerfile") & {"cdna3", "rdna4"}
 
 
-@pytest.mark.parametrize("name", ["ci/Dockerfile", "tests/requirements.txt", ".ci/docker/Dockerfile.cuda"])
+def found(folder: Path, files: dict[str, str], name: str) -> set[tuple[str, str, str]]:
+    """Rule, target and verdict of what a project has in one of its files."""
+    (folder / ".git").mkdir()
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    rules = [rule for name, rule in discover().items() if name.startswith("build/")]
+    return {(one.rule, one.target, str(one.verdict)) for one in scan(folder / name, rules)}
+
+
+SETUP = "from setuptools import setup\nsetup(name='x_y', install_requires=['triton<3'])\n"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "is_read"),
+    [
+        ("[project]\nname = 'x'\ndependencies = ['torch']\n", False),
+        ("[project]\nname = 'x'\ndynamic = ['dependencies']\n", True),
+        ("[build-system]\nrequires = ['setuptools']\n", True),
+    ],
+)
+def test_a_static_list_of_dependencies_overrides_that_of_setup(tmp_path: Path, manifest: str, is_read: bool) -> None:
+    assert bool(found(tmp_path, {"pyproject.toml": manifest, "setup.py": SETUP}, "setup.py")) is is_read
+
+
+@pytest.mark.parametrize(("name", "is_own"), [("flash_attn", True), ("flash-attn", True), ("x", False)])
+def test_a_project_does_not_require_its_own_distribution(tmp_path: Path, name: str, is_own: bool) -> None:
+    files = {"setup.py": SETUP.replace("x_y", name), "examples/requirements.txt": "torch\nFlash-Attn>=2\n"}
+    assert bool(found(tmp_path, files, "examples/requirements.txt")) is not is_own
+
+
+@pytest.mark.parametrize(
+    ("manifest", "text", "is_chosen"),
+    [
+        (
+            "setup.py",
+            "import setuptools\ndef needed(kind):\n    if kind == 'rocm':\n        return ['triton>=3']\n",
+            True,
+        ),
+        (
+            "setup.py",
+            "import setuptools\ndef needed(kind):\n    if kind != 'rocm':\n        return ['triton>=3']\n",
+            False,
+        ),
+        ("pyproject.toml", "[project.optional-dependencies]\nrocm = ['triton>=3']\n", True),
+        ("pyproject.toml", "[project.optional-dependencies]\nfast = ['triton>=3']\n", False),
+    ],
+)
+def test_a_project_that_requires_triton_for_rocm_has_chosen_it(
+    tmp_path: Path, manifest: str, text: str, is_chosen: bool
+) -> None:
+    of_amd = ("build/triton-is-from-pypi", "cdna3", "degrades")
+    files = {manifest: text, "requirements.txt": "torch\ntriton\n"}
+    assert (of_amd in found(tmp_path, files, "requirements.txt")) is not is_chosen
+
+
+def test_a_package_that_most_modules_import_is_what_the_project_is_about(tmp_path: Path) -> None:
+    manifest = "[project]\nname = 'x'\ndependencies = ['nvidia-cutlass-dsl', 'numpy']\n"
+    modules = {f"x/m{index}.py": "import cutlass.cute\n" for index in range(5)}
+    assert not found(tmp_path, {"pyproject.toml": manifest, **modules}, "pyproject.toml")
+
+
+@pytest.mark.parametrize(
+    "name", ["ci/Dockerfile", "tests/requirements.txt", ".ci/docker/Dockerfile.cuda", "docker/gh-builder/Dockerfile"]
+)
 def test_what_the_projects_own_tests_run_on_says_nothing_of_the_project(tmp_path: Path, name: str) -> None:
     project(tmp_path, name)
     assert not targets(tmp_path / name)

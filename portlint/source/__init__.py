@@ -221,6 +221,11 @@ class Analysis:
         del function
         return []
 
+    def is_unused(self, function: Node) -> bool:
+        """Whether a function is private, and nothing in the project names it."""
+        del function
+        return False
+
     def called(self, call: Node) -> Node | None:
         """The definition of the function that a call names, if the file has exactly one."""
         del call

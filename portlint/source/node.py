@@ -235,6 +235,12 @@ class Node:
         return self.source.analysis.callers(self)
 
     @property
+    def is_in_unused(self) -> bool:
+        """Whether it is in a private function that nothing in the project names again."""
+        functions = self.ancestors("function_definition")
+        return any(self.source.analysis.is_unused(one) for one in functions)
+
+    @property
     def called(self) -> Node | None:
         """Of a call: the definition of the function, if the file has exactly one by its name."""
         return self.source.analysis.called(self)

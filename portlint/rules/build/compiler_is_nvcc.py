@@ -4,7 +4,8 @@ PyTorch hands the flags of an extension to hipcc as they stand, and clang stops 
 `--use_fast_math`. `-use_fast_math` it reads as `-u se_fast_math`, and leaves fast math out without a word.
 
 ## Exceptions
-Silent behind a test of the platform, and in files that mention HIP or ROCm: they have been looked at. Each flag is reported
+Silent behind a test of the platform or of NVIDIA's architecture, in files and folders named for one of these (`sm100/`), in lists
+for an nvcc that is called by its path, and in files that mention HIP or ROCm: they have been looked at. Each flag is reported
 where a file first has it.
 
 ## References
@@ -37,6 +38,14 @@ EXTENSION = "torch.utils.cpp_extension"
 PORTED = re.compile(r"hip|rocm", re.IGNORECASE)
 
 
+PART = r"(?:\w+_)?(?:cc|sm|cap|capability|arch)(?:_(?:version|number|major|minor))?"
+ASKING_FOR_PART = re.compile(rf"\b{PART}\b\W*(?:not\s+in|in|[=!<>]=?)\W*\d")
+"""a test of NVIDIA's architecture: `cc in [90, 100]`, `sm_version >= 80`"""
+PLACE_OF_PART = re.compile(r"(?:^|[/\\_])sm_?\d{2,3}[af]?(?![0-9])")
+"""a file or folder of kernels for one architecture of NVIDIA's"""
+NVCC = re.compile(r"(?:.*/)?nvcc(?:\.exe)?")
+
+
 @rule.python(
     '((string_content) @flag (#match? @flag "use_fast_math|constexpr|lambda|line|ptxas|threads|maxrregcount|relocatable|compiler|default|resource|source|ftz|fmad|diag_suppress|rdc|prec|split|Xcudafe|Xfatbin|gencode"))'
 )
@@ -44,10 +53,27 @@ def given(flag: Node) -> Hits:
     name = _name(flag)
     if not name or not flag.source.imports(EXTENSION) or PORTED.search(flag.source.root.text):
         return
-    first = next(one for one in flag.source.root.walk("string_content") if _name(one) == name)
-    if flag == first:
+    same = (one for one in flag.source.root.walk("string_content") if _name(one) == name and _is_for_others(one))
+    if flag == next(same, None) and not PLACE_OF_PART.search(flag.source.place):
         verdict = "degrades" if name == IGNORED else None
         yield Hit(flag, guards=(*flag.guards, on_platform("rocm")), language="cuda", otherwise=verdict)
+
+
+def _is_for_others(flag: Node) -> bool:
+    """Whether a flag may come to another compiler than nvcc."""
+    if flag.is_in_unused or any(ASKING_FOR_PART.search(guard.text) for guard in flag.guards):
+        return False
+    assignment = next(flag.ancestors("assignment"), None)
+    name = assignment.get("left") if assignment is not None else None
+    uses = name.uses if name is not None and name.type == "identifier" else []
+    return not (uses and all(map(_is_given_to_nvcc, uses)))
+
+
+def _is_given_to_nvcc(use: Node) -> bool:
+    """Whether the function around a use calls nvcc by its path."""
+    strings = use.function.walk("string") if use.function is not None else ()
+    paths = (one for one in strings if one.parent is not None and one.parent.type in ("argument_list", "list"))
+    return any(isinstance(one.constant, str) and NVCC.fullmatch(one.constant) for one in paths)
 
 
 def _name(flag: Node) -> str:

@@ -13,8 +13,6 @@ https://github.com/pytorch/pytorch.github.io/pull/1989
 
 from __future__ import annotations
 
-import re
-
 from portlint.rule import Entry, Hit, Hits, Rule, at_least, on_platform
 
 rule = Rule(
@@ -26,34 +24,19 @@ rule = Rule(
     },
 )
 
-CLAUSE = re.compile(r"(===?|~=|<=?|>=?|!=)\s*v?(\d+)\.(\d+)([\w.*]*)(\+?)")
-
-OTHERS = re.compile(r"/whl/(?:\w+/)?(cpu|rocm|xpu)")
-
 
 @rule.recipes("package")
 def pinned(entry: Entry) -> Hits:
-    clauses = CLAUSE.findall(entry.value)
-    if entry.name != "torch" or entry.choice or "+" in entry.value or _is_of_another_build(entry):
+    if (
+        entry.name != "torch"
+        or entry.choice
+        or "+" in entry.value
+        or any(one.is_of_another_build for one in entry.node.source.entries)
+    ):
         return
-    newest = min((found for one in clauses if (found := _newest(*one[:4])) is not None), default=None)
+    newest = entry.newest
     if newest is not None and newest < (2, 10):  # no later release lacks a part
         release = float(f"{newest[0]}.{newest[1]}")
         yield Hit(
             entry.node, assumes={"build.oldest_torch": at_least(release)}, guards=(*entry.guards, on_platform("nvidia"))
         )
-
-
-def _is_of_another_build(entry: Entry) -> bool:
-    """Whether the wheel comes from an index that has none for CUDA."""
-    return any(one.kind == "index" and OTHERS.search(one.value) for one in entry.node.source.entries)
-
-
-def _newest(operator: str, major: str, minor: str, rest: str) -> tuple[int, int] | None:
-    """The newest release, major and minor, that a clause lets in."""
-    version = (int(major), int(minor))
-    if operator == "<" and not rest.strip(".0*"):
-        return (version[0], version[1] - 1) if version[1] else (version[0] - 1, 13)
-    if operator == "~=" and not rest:
-        return None
-    return version if operator in ("==", "===", "~=", "<", "<=") else None

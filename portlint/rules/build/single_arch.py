@@ -40,6 +40,7 @@ SAYING = frozenset(("expression_statement", "comparison_operator", "assert_state
 """what text stands in that is no flag: a docstring, a test of one"""
 ONE_PART = re.compile(r"sm_?\d{2,3}\w*\.cu\b")
 """a source of kernels for one part, whose flags are for that part"""
+PLACE_OF_ONE_PART = re.compile(r"(?:^|[/\\_])sm_?\d{2,3}[af]?(?![0-9])")
 OFFLOAD = re.compile(r"offload-arch=([\w:+-]+)")
 
 
@@ -48,13 +49,17 @@ def gencode(flag: Node) -> Hits:
     strings = [
         string
         for string in flag.source.root.walk("string")
-        if "arch=compute_" in string.text and string.parent is not None and string.parent.type not in SAYING
+        if "arch=compute_" in string.text
+        and string.parent is not None
+        and string.parent.type not in SAYING
+        and not string.is_in_unused
     ]
     if not strings or flag.parent != strings[-1] or not all(string.variants for string in strings):
         return
     texts = [variant for string in strings for variant in string.variants]
     built = frozenset().union(*(architectures.from_gencode(text) for text in texts))
-    if not (all(one.suffix for one in built) and ONE_PART.search(flag.source.root.text)):
+    is_of_one_part = ONE_PART.search(flag.source.root.text) or PLACE_OF_ONE_PART.search(flag.source.place)
+    if not (all(one.suffix for one in built) and is_of_one_part):
         yield from _judge(strings[-1].origin, built)
 
 

@@ -7,10 +7,15 @@ than the toolkit of the wheel, every kernel fails with "no kernel image is avail
 ## Exceptions
 Silent where a marker leaves the machine out, where a file named for the platform (`requirements-rocm.txt`, `Dockerfile.rocm`) or
 another stage or index serves it, and in workflows. NVIDIA's own libraries (`nvidia-*-cu12`) under a marker of the machine are
-silent: elsewhere they are only ballast.
+silent: elsewhere they are only ballast, and the first of a file stands for all. An extra index that ended before the PyTorch that
+is let in gives pip nothing, as that of PyPI is newer; uv takes what it finds there first.
 
 ## References
 https://pytorch.org/get-started/previous-versions
+https://github.com/pytorch/pytorch/issues/134015
+https://github.com/pytorch/pytorch/issues/138609
+https://github.com/pytorch/pytorch/issues/147383
+https://docs.astral.sh/uv/concepts/indexes
 """
 
 from __future__ import annotations
@@ -39,6 +44,16 @@ INDEX = re.compile(r"(?:/whl/(?:\w+/)?|torch-[\d.]+\+)cu(\d{2,3})(?!\d)|jax_cuda
 NAMES = re.compile(
     r"nvidia-[\w-]+-cu1\d|cupy-cuda\d+x?|jax(lib)?\[cuda[\w,]*\]|jax-cuda\d+-\w+|[\w-]+-cu1\d|(onnxruntime|paddlepaddle|faiss|tensorflow)-gpu"
 )
+LAST = {
+    "102": (1, 12),
+    "113": (1, 12),
+    "116": (1, 13),
+    "117": (2, 0),
+    "118": (2, 7),
+    "121": (2, 5),
+    "124": (2, 6),
+}
+"""the last PyTorch in an index of a CUDA that later releases are not built for"""
 CONDA = re.compile(r"pytorch-cuda|cudatoolkit|cuda-toolkit|cuda-nvcc|pytorch-gpu")
 
 
@@ -51,15 +66,33 @@ def package(entry: Entry) -> Hits:
         yield _hit(entry, found[1])
     elif not entry.name.startswith("nvidia-"):
         yield _hit(entry, "")
-    elif not entry.marked:
+    elif _is_library(entry) and entry.node == next(filter(_is_library, entry.node.source.entries)).node:
         yield Hit(entry.node, assumes={"build.cuda_wheels": "native"}, words={"version": ""}, otherwise="degrades")
+
+
+def _is_library(entry: Entry) -> bool:
+    """Whether an entry is a library of NVIDIA's, which is ballast elsewhere: the first of a file stands for all."""
+    return entry.name.startswith("nvidia-") and NAMES.fullmatch(entry.name) is not None and not entry.marked
 
 
 @rule.recipes("index")
 def index(entry: Entry) -> Hits:
     found = INDEX.search(entry.value)
     if found and not entry.choice:
-        yield _hit(entry, found[1] or "")
+        tag = found[1] or ""
+        hit = _hit(entry, tag)
+        if entry.name == "--extra-index-url" and _is_outranked(entry, tag):
+            hit = Hit(entry.node, assumes={"build.cuda_wheels": "native"}, words=hit.words)
+        yield hit
+
+
+def _is_outranked(index: Entry, tag: str) -> bool:
+    """Whether pip finds a later PyTorch on PyPI than in an index that it looks into as well."""
+    bounds = [one.newest for one in index.node.source.entries if one.name in ("torch", "torchvision", "torchaudio")]
+    pytorch = [one.newest for one in index.node.source.entries if one.name == "torch"]
+    if tag not in LAST or not pytorch:
+        return False
+    return not any(bounds) or all(one is not None and one > LAST[tag] for one in pytorch)
 
 
 @rule.recipes("conda")

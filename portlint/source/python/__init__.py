@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from portlint.source import Analysis
 from portlint.source.node import Node
+from portlint.source.python import users
 from portlint.source.python.choices import choices, origin, variants
 from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
@@ -130,6 +131,10 @@ class PythonAnalysis(Analysis):
     def callers(self, function: Node) -> list[Node]:
         """The calls of a function by its bare name, or as a method of `self`, in the same file."""
         return self.scopes.callers(function)
+
+    def is_unused(self, function: Node) -> bool:
+        """Whether a private function is named nowhere else in the project."""
+        return users.is_unused(function)
 
     def choices(self, node: Node) -> list[Node]:
         """The expressions that a value may come from: elements of a list looped over, arms of a conditional."""

@@ -6,6 +6,7 @@ packages, a container image, a setting of a build, a device that a container get
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ import msgspec
 from portlint.condition import Guard
 from portlint.source import Analysis
 from portlint.source.node import Node
-from portlint.source.recipe import twins
+from portlint.source.recipe import distributions, twins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +26,23 @@ LANGUAGES = frozenset(("requirements", "dockerfile", "toml", "yaml", "bash"))
 """the languages of recipes; a `setup.py` is one as well"""
 
 
+_CLAUSE = re.compile(r"(===?|~=|<=?|>=?|!=)\s*v?(\d+)\.(\d+)([\w.*]*)|(<)\s*v?(\d+)(?![\d.])")
+_LAST = {("torch", 1): 13, ("triton", 2): 3}
+"""the last minor release of a major one"""
+
+
+_OTHERS = twins.WORDS | {"radeon", "intel", "libtpu"}
+"""words in the addresses of indexes of other machines' wheels"""
+
+
 class Entry(msgspec.Struct, frozen=True):
     """One thing that a recipe asks for."""
 
     kind: str
     """package | conda | index | image | setting | device"""
     name: str
-    """of a package, normalised, with its extras (`jax[cuda12]`); of an image, a variable or an option"""
+    """of a package, normalised, with its extras (`jax[cuda12]`); of an image, a variable or an option;
+    of an index, the option that names it, "" in a manifest"""
     value: str
     """what is asked of it: `==2.5.1+cu121`, an address, a tag, a variable's value"""
     node: Node
@@ -49,6 +60,31 @@ class Entry(msgspec.Struct, frozen=True):
         return source.language not in ("dockerfile", "bash") and not twins.is_optional(source.file or source.path)
 
     @property
+    def newest(self) -> tuple[int, int] | None:
+        """The newest release of a package, major and minor, that its clauses let in; None where they set no bound."""
+        bounds = (_bound(self.name, *clause) for clause in _CLAUSE.findall(self.value))
+        return min((one for one in bounds if one is not None), default=None)
+
+    @property
+    def is_of_another_build(self) -> bool:
+        """Of an index: whether it is called by a platform other than NVIDIA's, or belongs to its vendor."""
+        return self.kind == "index" and not _OTHERS.isdisjoint(re.split(r"[^a-z]+", self.value.lower()))
+
+    def is_required_on(self, *words: str) -> bool:
+        """Whether the project requires it by name where the platform is called one of these words."""
+        source, platform = self.node.source, frozenset(words)
+        return distributions.chooses(source, self.name, platform) or distributions.is_required_on(
+            source.file or source.path, self.name, platform
+        )
+
+    def is_subject(self, module: str) -> bool:
+        """Whether the recipe is about a package: it asks for nothing else, or most modules of the project import it."""
+        source = self.node.source
+        packages = [one for one in source.entries if one.kind == "package"]
+        alone = source.language == "requirements" and len(packages) == 1
+        return alone or distributions.is_built_on(source.file or source.path, module)
+
+    @property
     def language(self) -> str:
         """What it concerns: a container, or what Python programs run on."""
         return "container" if self.kind in ("image", "device") else "python"
@@ -64,7 +100,8 @@ class RecipeAnalysis(Analysis):
         if twins.is_for_itself(file):
             return ()
         ours = twins.guards(file)
-        return tuple(msgspec.structs.replace(one, guards=(*ours, *one.guards)) for one in self.read())
+        asked = [one for one in self.read() if not _is_own(one, file)]
+        return tuple(msgspec.structs.replace(one, guards=(*ours, *one.guards)) for one in asked)
 
     def read(self) -> Iterator[Entry]:
         """The entries as the file has them."""
@@ -102,6 +139,24 @@ class RecipeAnalysis(Analysis):
         """Recipes have no calls."""
         del node, position, keyword
         return None
+
+
+def _bound(
+    package: str, operator: str, major: str, minor: str, rest: str, below: str, whole: str
+) -> tuple[int, int] | None:
+    """The newest release, major and minor, that a clause lets in."""
+    version = (int(major or whole), int(minor or 0))
+    if below or (operator == "<" and not rest.strip(".0*")):
+        before = version[0] - 1
+        return (version[0], version[1] - 1) if version[1] else (before, _LAST.get((package, before), 99))
+    if operator == "~=" and not rest:
+        return None
+    return version if operator in ("==", "===", "~=", "<", "<=") else None
+
+
+def _is_own(entry: Entry, file: str) -> bool:
+    """Whether a recipe asks for what its own project makes: whoever ports the project has it."""
+    return entry.kind == "package" and entry.name.partition("[")[0] in distributions.own(file)
 
 
 def unquoted(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,8 @@ import msgspec
 
 from portlint.condition import any_way
 from portlint.source.recipe import Entry, RecipeAnalysis, twins, unquoted
-from portlint.source.recipe.requirements import marker_guard, normalised, requirement
+from portlint.source.recipe.distributions import is_setup, normalised, static, table_of
+from portlint.source.recipe.requirements import marker_guard, requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,7 @@ class ManifestAnalysis(RecipeAnalysis):
         """What an installation without extras needs, and the indexes that it looks in."""
         indexes: list[Entry] = []
         for pair in self.source.root.walk("pair"):
-            table, key, value = _table(pair), pair.children[0].text, pair.children[-1]
+            table, key, value = table_of(pair), pair.children[0].text, pair.children[-1]
             if (table, key) in (("project", "dependencies"), ("build-system", "requires")):
                 for one in value.walk("string"):
                     yield from requirement(unquoted(one.text), one)
@@ -60,19 +62,14 @@ def _values(pairs: list[Node]) -> dict[str, str]:
     return {one.children[0].text: unquoted(one.children[-1].text) for one in pairs if one.type == "pair"}
 
 
-def _table(pair: Node) -> str:
-    """The table that a pair stands directly in."""
-    around = pair.parent
-    if around is None or around.type not in ("table", "table_array_element"):
-        return ""
-    return around.children[0].text.replace(" ", "")
-
-
 def of_setup(source: Source) -> Iterator[Entry]:
-    """What an installation by a setup.py needs."""
+    """What an installation by a setup.py needs; nothing where the pyproject.toml beside it has a list of its own."""
+    file = source.file or source.path
+    if static(os.path.join(os.path.dirname(file), "pyproject.toml"), "project.dependencies") is not None:
+        return  # setuptools takes that one, and leaves out what setup() is given
     for call in source.root.walk("call"):
         given = call.argument(None, "install_requires")
-        if given is not None and call.name in ("setuptools.setup", "setup", "distutils.core.setup"):
+        if given is not None and is_setup(call):
             for one in _lists(given):
                 yield from _required(one)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE, Expression, Guard, Literal, Name, Op
 from portlint.source import Source
 from portlint.source.recipe import Entry, RecipeAnalysis, unquoted
+from portlint.source.recipe.distributions import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +36,8 @@ class RequirementsAnalysis(RecipeAnalysis):
                 yield _entry(child, child)
             elif child.type == "url":
                 yield Entry("package", "", f"@ {child.text}", child)
-            elif child.type == "global_opt" and child.children[0].text in INDEX_OPTIONS:
-                yield from (Entry("index", "", one.text, one) for one in child.children if one.type == "url")
+            elif child.type == "global_opt" and (option := child.children[0].text) in INDEX_OPTIONS:
+                yield from (Entry("index", option, one.text, one) for one in child.children if one.type == "url")
 
 
 def requirement(text: str, node: Node) -> Iterator[Entry]:
@@ -60,11 +60,6 @@ def _entry(found: Node, node: Node) -> Entry:
     text = marker.text.strip().removeprefix(";").strip()
     marked = any(variable in text for variable in _QUERIES)
     return Entry("package", name + extras, wanted, place, (marker_guard(text, node.line),), marked=marked)
-
-
-def normalised(name: str) -> str:
-    """A package's name as indexes compare them."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def marker_guard(text: str, line: int) -> Guard:
@@ -100,12 +95,12 @@ def words(texts: list[tuple[str, Node]]) -> Iterator[Entry]:
     for text, node in texts:
         if option:
             if option in INDEX_OPTIONS:
-                yield Entry("index", "", text, node)
+                yield Entry("index", option, text, node)
             option = ""
         elif text.startswith("-"):
             name, is_given, value = text.partition("=")
             if is_given and name in INDEX_OPTIONS:
-                yield Entry("index", "", unquoted(value), node)
+                yield Entry("index", name, unquoted(value), node)
             option = name if not is_given and name in _WITH_VALUE else ""
         else:
             yield from requirement(text, node)

@@ -11,6 +11,7 @@ import msgspec
 from portlint.condition import PLATFORM_WORDS, Guard, Name
 from portlint.source import Source
 from portlint.source.recipe import Entry, RecipeAnalysis, requirements, unquoted
+from portlint.source.recipe.processors import NAME, is_one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 _TESTS = ("if_statement", "case_statement", "list")
 _CONDA = ("conda", "mamba", "micromamba")
 _PIP = re.compile(r"pip[\d.]*")
-_ASKING = re.compile(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z])")
-"""words of a test that chooses by the machine"""
+_PROCESSOR = re.compile(NAME)
+_COMPARED = re.compile(r"""(==?|!=)\s*["']?""" + NAME + r"""["']?(?=\s|$)""")
+_ASKING = re.compile(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z]|64)")
+"""words of a test that chooses by the machine; amd64 is none, it names a processor"""
 
 
 class ShellAnalysis(RecipeAnalysis):
@@ -66,7 +69,9 @@ def _run(command: Node) -> Iterator[Entry]:
     program = os.path.basename(words[0][0]) if words else ""
     texts = [text for text, _ in words]
     if "install" in texts and _installs(program, texts[: texts.index("install")]):
-        yield from requirements.words(words[texts.index("install") + 1 :])
+        for one in requirements.words(words[texts.index("install") + 1 :]):
+            is_first = "uv" in texts and one.name == "--extra-index-url"
+            yield msgspec.structs.replace(one, name="--index") if is_first else one  # which uv asks before PyPI
     elif program in _CONDA and "install" in texts:
         yield from (Entry("conda", *conda(text), node) for text, node in words[2:] if not text.startswith("-"))
     elif program in ("docker", "podman") and {"run", "create"} & set(texts[1:3]):
@@ -92,9 +97,42 @@ def _devices(words: list[tuple[str, Node]]) -> Iterator[Entry]:
 def _chosen(node: Node) -> Iterator[Guard]:
     """That the machine is NVIDIA's, where a test around a command asks which it is."""
     for around in node.ancestors(*_TESTS):
+        if around.type == "list" and node.start < around.children[0].end:
+            continue  # a command is no test of itself
         test = _test(around)
         if _ASKING.search(test.lower()):
             yield Guard(Name("is_nvidia"), True, " ".join(test.split())[:80], around.line)
+    yield from _on_machines(node)
+
+
+def _on_machines(node: Node) -> Iterator[Guard]:
+    """That the host's processor is one that a test around a command names, or none that an earlier branch is for."""
+    inner = node
+    for around in node.ancestors():
+        if around.type == "if_statement":
+            clauses = [one for one in around.children if one.type in ("elif_clause", "else_clause")]
+            own = clauses.index(inner) + 1 if inner in clauses else 0
+            for index, branch in enumerate([around, *clauses][: own + 1]):
+                if branch.type != "else_clause" and inner != branch.children[0]:
+                    yield from _compared(branch.children[0], index == own)
+        elif around.type == "list" and len(around.children) == 2 and inner == around.children[1]:
+            between = around.text.encode()[around.children[0].end - around.start : inner.start - around.start]
+            yield from _compared(around.children[0], b"&&" in between)
+        elif around.type == "case_item":
+            patterns = [unquoted(one.strip()) for one in around.text.partition(")")[0].lstrip("(").split("|")]
+            machines = [_PROCESSOR.fullmatch(one) for one in patterns]
+            if all(machines):
+                yield is_one_of((one[1] for one in machines if one), True, around.children[0].text, around.line)
+        inner = around
+
+
+def _compared(test: Node, expected: bool) -> Iterator[Guard]:
+    """What a test says of the processor where it came to this; a test with other parts says less, or nothing."""
+    found = _COMPARED.findall(test.text)
+    others = set(re.findall(r"&&|\|\||\s-[ao]\s|!\s", test.text))
+    if len(found) == 1 and (not others or (expected and others == {"&&"})):
+        ((operator, machine),) = found
+        yield is_one_of((machine,), expected is not operator.startswith("!"), test.text, test.line)
 
 
 def _test(around: Node) -> str:

@@ -14,9 +14,11 @@ from functools import cache
 from portlint.condition import PLATFORM_WORDS, Guard, Name, Op
 from portlint.source import nearby
 from portlint.source.language import by_name
+from portlint.source.recipe import processors
 
 _NVIDIA = frozenset(("cuda", "nvidia", "nvcc", "cudart"))
-_WORDS = PLATFORM_WORDS - _NVIDIA
+WORDS = PLATFORM_WORDS - _NVIDIA
+"""the words for platforms other than NVIDIA's"""
 _SETUP = "setup.py"
 
 
@@ -31,7 +33,8 @@ _FOR_ALL = frozenset(
 @cache
 def is_for_itself(file: str) -> bool:
     """Whether a recipe is for the project's own tests: what these run on says nothing of where the project runs."""
-    return not _OWN.isdisjoint(_words(file)[:-1])
+    of_github = "gh" in re.split(r"[^a-z0-9]+", nearby.within(file, file).lower())  # not gh200, which is a machine
+    return of_github or not _OWN.isdisjoint(_words(file)[:-1])
 
 
 @cache
@@ -49,6 +52,11 @@ def _words(file: str) -> list[str]:
 
 @cache
 def guards(file: str) -> tuple[Guard, ...]:
+    """What the name of a recipe says of the processor and of the platform that it is for, and the names of others."""
+    return (*processors.of_path(nearby.within(file, file)), *_by_platform(file))
+
+
+def _by_platform(file: str) -> tuple[Guard, ...]:
     """That the platform is one that the recipe is named for; else, that it is none that another is named for."""
     root = nearby.project(file)
     own = platforms(_words(file))
@@ -72,7 +80,7 @@ def guards(file: str) -> tuple[Guard, ...]:
 def platforms(words: Iterable[str]) -> frozenset[str]:
     """The platforms other than NVIDIA's that a path is named for; none where it names NVIDIA's as well."""
     named = frozenset(words)
-    return frozenset() if named & _NVIDIA else named & _WORDS
+    return frozenset() if named & _NVIDIA else named & WORDS
 
 
 def one_of(words: frozenset[str]) -> Op:

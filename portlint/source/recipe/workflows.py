@@ -93,7 +93,7 @@ class YamlAnalysis(RecipeAnalysis):
                 case ("dependencies", "pip") if text.startswith("-"):
                     option, _, address = text.replace("=", " ", 1).partition(" ")
                     if "index" in option or option in ("-i", "-f", "--find-links"):
-                        yield Entry("index", "", address.strip(), value)
+                        yield Entry("index", option, address.strip(), value)
                 case ("dependencies", "pip"):
                     yield from requirement(text, value)
 
