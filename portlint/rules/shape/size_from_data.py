@@ -5,7 +5,7 @@ each value, and a graph compiler starts again for each shape. Bounds of a slice 
 the host, everywhere: Python slices need numbers.
 
 ## Exceptions
-Sizes that come from shapes, lists or configuration, tensors that are made and stay on the CPU, data sets and collators,
+Sizes that come from shapes, lists or configuration, arrays that a traced function takes from the code around it, tensors that are made and stay on the CPU, data sets and collators,
 and tests are silent.
 
 ## References
@@ -77,7 +77,7 @@ def counted(call: Node) -> Hits:
 def traced(call: Node) -> Hits:
     if call.role("jax-jitted"):
         for size in _sizes(call):
-            if size.role("traced"):
+            if size.role("traced") and not size.role("closed-over"):
                 yield Hit(size, assumes=TRACED, language="jax")
                 return
 
