@@ -93,7 +93,11 @@ def _is_at_rest(call: Node) -> bool:
 
 
 def _hit(call: Node, name: str) -> Hits:
-    if call.role("guarded-call") or call.role("host-torch") or (name in AVERAGES and not _is_pooled(call, AVERAGES[name])):
+    if (
+        call.role("guarded-call")
+        or call.role("host-torch")
+        or (name in AVERAGES and not _is_pooled(call, AVERAGES[name]))
+    ):
         return
     for spelling in NAMES[name]:
         if _is_asked_for(call, spelling):

@@ -18,9 +18,9 @@ names no accelerator but CUDA), "own-package" (an import of a package of the sam
 import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
 ImportError, but not where it raises OSError), "closed-over" (a name that a traced function takes from the code around
 it, where the value was made before), "host-torch" (in a file of JAX code that keeps the tensors of torch on the CPU),
-"measures" (in a benchmark or a tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute is caught), "guarded-command"
-(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
-HIP, whatever its architecture).
+"measures" (in a benchmark or a tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute
+is caught), "guarded-command" (a program that is not there is caught here, or by all callers of the function),
+"every-hip" (in the branch for all of HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
