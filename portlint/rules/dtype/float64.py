@@ -133,7 +133,11 @@ def x64_within(call: Node) -> Hits:
     '((assignment left: (subscript) @variable right: (string)) @assignment (#match? @variable "JAX_ENABLE_X64"))'
 )
 def x64_in_the_environment(assignment: Node, variable: Node) -> Hits:
-    if variable["value"].name == "os.environ" and str(assignment["right"].constant).lower() in ("1", "true"):
+    if (
+        variable["value"].name == "os.environ"
+        and not variable.role("after-jax")
+        and str(assignment["right"].constant).lower() in ("1", "true")
+    ):
         yield Hit(assignment, language="jax")
 
 

@@ -18,9 +18,10 @@ names no accelerator but CUDA), "own-package" (an import of a package of the sam
 import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
 ImportError, but not where it raises OSError), "closed-over" (a name that a traced function takes from the code around
 it, where the value was made before), "host-torch" (in a file of JAX code that keeps the tensors of torch on the CPU),
-"measures" (in a benchmark or a tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute
-is caught), "guarded-command" (a program that is not there is caught here, or by all callers of the function),
-"every-hip" (in the branch for all of HIP, whatever its architecture).
+"after-jax" (runs when the file has imported JAX, which has read its variables then), "measures" (in a benchmark or a
+tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute is caught), "guarded-command"
+(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
+HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -173,6 +174,8 @@ class Roles:
                 return self._inside(node, _TRACERS)
             case "closed-over":
                 return self._is_closed_over(node)
+            case "after-jax":
+                return self._is_after_jax(node)
             case "host-torch":
                 return self._torch_stays_on_host
             case "measures":
@@ -294,6 +297,15 @@ class Roles:
         functions = [one for one in name.ancestors("function_definition") if self._is_marked(one, _TRACERS)]
         binding = self.scopes.binding(name.text, name) if name.type == "identifier" and functions else None
         return binding is not None and not functions[-1].start <= binding.start < functions[-1].end
+
+    def _is_after_jax(self, node: Node) -> bool:
+        """Whether the file has imported JAX before a node runs."""
+        root, function = Node(self.scopes.source, self.scopes.source.tree.root_node), self.scopes.function(node)
+        return any(
+            _package(one) == "jax" and self.scopes.function(one) in (None, function)
+            for one in root.walk("import_statement", "import_from_statement")
+            if one.start < node.start
+        )
 
     @cached_property
     def _torch_stays_on_host(self) -> bool:
