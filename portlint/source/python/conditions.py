@@ -142,7 +142,7 @@ def _names_gpus_only(value: Expression) -> bool:
     """Whether a value to compare with names GPUs and nothing else: "gpu", ("gpu", "gpu_multiprocess")."""
     given = value.value if isinstance(value, Literal) else None
     names = given if isinstance(given, tuple) else (given,)
-    return bool(names) and all(isinstance(one, str) and one.startswith(("gpu", "cuda")) for one in names)
+    return bool(names) and all(isinstance(one, str) and one.startswith("gpu") for one in names)
 
 
 def _is_kind(operand: Node, values: list[Expression]) -> bool:
