@@ -480,7 +480,7 @@ class B(A):
     [
         "if config.hardware in ('gpu', 'gpu_multiprocess'): here()",
         "if hardware == 'gpu': here()",
-        "def fits(n):\n    if not torch.cuda.is_available():\n        return False\n    return n > 1\nif fits(n): here()",
+        "def fits():\n    if not torch.cuda.is_available():\n        return False\n    return n > 1\nif fits(): here()",
         SET_UP_OF_BASE,
     ],
 )

@@ -505,6 +505,7 @@ def test_what_tokenizers_and_transforms_make_is_on_the_host(code: str, place: st
         ("y = a.to(torch.float32)", True),
         ("y = torch.zeros(3, device='cpu')", True),
         ("y = jnp.zeros(3, device=device)", True),
+        ("y = torch.zeros(3).to(torch.ones(3).device)", True),
         ("y = torch.zeros(3, device=device)", False),
         ("y = x.to(device)", False),
         ("model.cuda()", False),

@@ -77,7 +77,10 @@ _HOST_FUNCTION = re.compile(
 _HOST_CLASS = re.compile(
     r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
 )
-_HOST_FILE = re.compile(r"(^|[/\\])(cpu[/\\].*|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$")
+_HOST_FILE = re.compile(
+    r"(^|[/\\])((cpu|(checkpoint_|ckpt_)?(conversions?|converters?))[/\\].*"
+    r"|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$"
+)
 """code for the CPU, and scripts that prepare data or convert checkpoints"""
 _OF_MEASUREMENTS = re.compile(r"(^|[/\\_])(bench(marks?|marking)?|(auto)?tun(e|er|ing)|microbench\w*)(?=[/\\_.])")
 _MOVERS = frozenset(("cuda", "xpu", "set_default_device", "enable_globally", "default_env"))
@@ -319,11 +322,17 @@ class Roles:
         if call.last_name in _MOVERS:
             return True
         if call.last_name == "to":
-            return self.values.of(call).place == "device"
+            return self.values.of(call).place == "device" and not any(map(self._is_device_of_tensor, call.arguments))
         if call.argument(None, "device_map") is not None:
             return True
         device = None if call.name.startswith("jax.") else call.argument(None, "device")
-        return device is not None and self.values.place(device) == "device"
+        is_named = device is not None and not self._is_device_of_tensor(device)
+        return is_named and self.values.place(device) == "device"
+
+    def _is_device_of_tensor(self, device: Node) -> bool:
+        """Whether an expression is `x.device` of a tensor, which is where that one is already."""
+        named = device.type == "attribute" and device["attribute"].text == "device"
+        return named and self.values.of(device["object"]).kind == "tensor"
 
     def _is_marked(self, function: Node, marks: frozenset[str]) -> bool:
         """Whether a function is decorated with one of the marks, or passed to one by name in the same file.
