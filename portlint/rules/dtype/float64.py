@@ -110,8 +110,9 @@ def kept_by_the_module(call: Node) -> Hits:
 
 @rule.calls("torch.set_default_dtype", "torch.set_default_tensor_type")
 def default(call: Node) -> Hits:
-    for argument in call.arguments[:1]:
-        yield from _asked(call, argument)
+    if not call.role("host-torch"):
+        for argument in call.arguments[:1]:
+            yield from _asked(call, argument)
 
 
 @rule.calls("jax.config.update", "jax.config.config.update")
@@ -169,4 +170,4 @@ def _may_be_on_device(value: Node) -> bool:
 
 
 def _is_of_torch(call: Node) -> bool:
-    return call.source.imports("torch")
+    return call.source.imports("torch") and not call.role("host-torch")
