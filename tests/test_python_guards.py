@@ -482,6 +482,7 @@ class B(A):
         "if hardware == 'gpu': here()",
         "def fits():\n    if not torch.cuda.is_available():\n        return False\n    return n > 1\nif fits(): here()",
         SET_UP_OF_BASE,
+        "if gpus:\n    n = 2\nelif torch.cuda.is_available():\n    n = 1\nelse:\n    sys.exit()\nhere()",
     ],
 )
 def test_what_no_machine_without_a_gpu_gets_to(code: str) -> None:

@@ -336,8 +336,9 @@ class Guards:
                     return
             return
         alternatives = [one for one in statement.children if one.type in ("elif_clause", "else_clause")]
-        if len(alternatives) == 1 and alternatives[0].type == "else_clause" and self._leaves(alternatives[0]["body"]):
-            yield self._guard(statement["condition"], True)
+        if alternatives and alternatives[-1].type == "else_clause" and self._leaves(alternatives[-1]["body"]):
+            taken = [(self._guard(one["condition"], True),) for one in (statement, *alternatives[:-1])]
+            yield taken[0][0] if len(taken) == 1 else any_way(taken, f"if {taken[0][0].text} ...", statement.line)
 
     def _leaves(self, block: Node) -> bool:
         """Whether control never runs off the end of a block."""
