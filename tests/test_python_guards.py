@@ -463,6 +463,20 @@ def test_what_jax_lists_as_devices(code: str) -> None:
     assert known == {"hopper": True, "cdna3": True, "tpu-v6e": False, "cpu": False}
 
 
+BACKWARD = """
+def forward(x):
+    y = launch(x)
+    return y, x
+
+def launch(x):
+    assert torch.cuda.is_available()
+    return x
+
+def backward(x, dy):
+    here()
+
+attention.defvjp(forward, backward)
+"""
 SET_UP_OF_BASE = """
 class A(Case):
     def setUp(self):
@@ -482,6 +496,7 @@ class B(A):
         "if hardware == 'gpu': here()",
         "def fits():\n    if not torch.cuda.is_available():\n        return False\n    return n > 1\nif fits(): here()",
         SET_UP_OF_BASE,
+        BACKWARD,
         "if gpus:\n    n = 2\nelif torch.cuda.is_available():\n    n = 1\nelse:\n    sys.exit()\nhere()",
     ],
 )

@@ -229,11 +229,23 @@ class Guards:
         if not 0 < len(calls) + len(elsewhere) <= _MOST_CALLS or len(calls) != len(uses):
             return None
         self._following += 1
-        ways = [self.of(call) for call in calls] + [_as_written(call) for call in elsewhere]
+        ways = [self.of(call) + self._of_forward(call) for call in calls] + [_as_written(call) for call in elsewhere]
         self._following -= 1
         if not all(ways):
             return None
         return any_way(ways, f"calls of {name}", function.line)
+
+    def _of_forward(self, use: Node) -> tuple[Guard, ...]:
+        """What the forward function asks for, where a use makes a function the backward one of `f.defvjp(fwd, bwd)`."""
+        call = next(use.ancestors("call"), None)
+        if call is None or call.last_name != "defvjp" or call.arguments[1:2] != [use]:
+            return ()
+        forward = call.arguments[0]
+        bound = self.scopes.only(forward.text, forward) if forward.type == "identifier" else None
+        if bound is None or bound.kind != "function" or bound.value is None:
+            return ()
+        asked = (guard for _, guard in self._passed(bound.value["body"]))
+        return tuple(guard for guard in asked if guard.condition != Literal(False))
 
     def _branch(self, statement: Node, child: Node) -> Iterator[Guard]:
         """`if a: x elif b: y else: z`: the branch's own test, and that all earlier ones failed."""
@@ -310,6 +322,8 @@ class Guards:
     def _demanded(self, statement: Node) -> Iterator[Guard]:
         """What is known after a call of a function of the file, which ends the program or the test where it fails."""
         call = statement.children[0] if statement.children else None
+        if call is not None and call.type == "assignment":
+            call = call.get("right")
         if call is None or call.type != "call" or call["function"].type != "identifier":
             return
         bound = self.scopes.only(call["function"].text, call)
