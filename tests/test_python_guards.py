@@ -447,3 +447,95 @@ def test_a_project_that_is_for_one_machine_as_a_whole(tmp_path: Path) -> None:
     file.touch()
     guards = next(Source(str(file), b"here()\n", "python", str(file)).root.walk("call")).guards
     assert not guards
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if any(d.platform == 'gpu' for d in jax.devices()): here()",
+        "assert all(map(lambda d: d.platform == 'gpu', jax.devices()))\nhere()",
+        "devices = jax.devices()\nif devices[0].platform == 'gpu': here()",
+        "device = jax.devices()[0]\nif device.platform == 'gpu': here()",
+    ],
+)
+def test_what_jax_lists_as_devices(code: str) -> None:
+    known = {target: live(f"import jax\n{code}", target) for target in ("hopper", "cdna3", "tpu-v6e", "cpu")}
+    assert known == {"hopper": True, "cdna3": True, "tpu-v6e": False, "cpu": False}
+
+
+BACKWARD = """
+def forward(x):
+    y = launch(x)
+    return y, x
+
+def launch(x):
+    assert torch.cuda.is_available()
+    return x
+
+def backward(x, dy):
+    here()
+
+attention.defvjp(forward, backward)
+"""
+SET_UP_OF_BASE = """
+class A(Case):
+    def setUp(self):
+        if not torch.cuda.is_available():
+            self.skipTest("for GPUs")
+
+class B(A):
+    def test_it(self):
+        here()
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if config.hardware in ('gpu', 'gpu_multiprocess'): here()",
+        "if hardware == 'gpu': here()",
+        "def fits():\n    if not torch.cuda.is_available():\n        return False\n    return n > 1\nif fits(): here()",
+        SET_UP_OF_BASE,
+        BACKWARD,
+        "if gpus:\n    n = 2\nelif torch.cuda.is_available():\n    n = 1\nelse:\n    sys.exit()\nhere()",
+    ],
+)
+def test_what_no_machine_without_a_gpu_gets_to(code: str) -> None:
+    assert lives_on(code, "hopper", "mps", "tpu-v6e") | {"hopper": True} == {
+        "hopper": True,
+        "mps": False,
+        "tpu-v6e": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def fits(n):\n    if n: return True\n    if not torch.cuda.is_available():\n        return False\n"
+        "    return True\nif fits(n): here()",
+        "if config.hardware in ('gpu', 'tpu'): here()",
+        "if any(d.platform == 'gpu' for d in given): here()",
+    ],
+)
+def test_what_a_machine_without_a_gpu_may_get_to(code: str) -> None:
+    assert lives_on(code, "mps", "tpu-v6e") == {"mps": None, "tpu-v6e": None}
+
+
+def test_jax_that_is_kept_to_the_cpu(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "conftest.py").write_text("import jax\njax.config.update('jax_platforms', 'cpu')\n")
+
+    def runs(name: str, code: str) -> dict[str, bool | None]:
+        file = str(tmp_path / "tests" / name)
+        call = Source(file, code.encode(), "python", file).root
+        guards = next(call.walk("call")).guards
+        found = {target: is_live(guards, load(target).queries()) for target in ("hopper", "tpu-v6e", "cpu")}
+        return {target: None if one is UNKNOWN else bool(one) for target, one in found.items()}
+
+    on_the_host = {"hopper": False, "tpu-v6e": False, "cpu": True}
+    everywhere = {"hopper": True, "tpu-v6e": True, "cpu": True}
+    assert runs("test_it.py", "import jax\nhere()") == on_the_host
+    assert runs("test_it.py", "import jax\nimport torch\nhere()") == everywhere
+    assert runs("test_gpu_copies.py", "here()") == {"hopper": True, "tpu-v6e": False, "cpu": False}
+    assert runs("test_it.py", "here()") == everywhere

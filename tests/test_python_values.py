@@ -9,7 +9,10 @@ import pytest
 from portlint.source import Source
 from portlint.source.node import Node
 
-IMPORTS = "import numpy as np\nimport torch\nimport jax\nimport jax.numpy as jnp\nfrom torch import float64 as f64\n"
+IMPORTS = (
+    "import numpy as np\nimport torch\nimport torch_xla\nimport jax\nimport jax.numpy as jnp\n"
+    "from torch import float64 as f64\n"
+)
 
 
 def parsed(code: str) -> Node:
@@ -493,3 +496,24 @@ def test_an_unknown_role_is_an_error() -> None:
 )
 def test_what_tokenizers_and_transforms_make_is_on_the_host(code: str, place: str) -> None:
     assert roles(value(IMPORTS + code), "tensor", "on-host", "on-device") == {"tensor", place}
+
+
+@pytest.mark.parametrize(
+    ("code", "stays"),
+    [
+        ("y = torch.from_numpy(a)", True),
+        ("y = a.to(torch.float32)", True),
+        ("y = torch.zeros(3, device='cpu')", True),
+        ("y = jnp.zeros(3, device=device)", True),
+        ("y = torch.zeros(3).to(torch.ones(3).device)", True),
+        ("y = torch.zeros(3, device=device)", False),
+        ("y = x.to(device)", False),
+        ("model.cuda()", False),
+        ("model = AutoModel.from_pretrained(p, device_map='auto')", False),
+    ],
+)
+def test_torch_beside_jax_is_on_the_host_where_nothing_moves_it(code: str, stays: bool) -> None:
+    beside = parsed(f"import torch\nimport jax.numpy as jnp\n{code}")
+    alone = parsed(f"import torch\nfrom numpy import jnp\n{code}")
+    assert beside.role("host-torch") is stays
+    assert not alone.role("host-torch")

@@ -85,7 +85,11 @@ def created(call: Node) -> Hits:
 
 
 def _hit(call: Node, name: str) -> Hits:
-    if call.role("guarded-call") or (name in AVERAGES and not _is_pooled(call, AVERAGES[name])):
+    if (
+        call.role("guarded-call")
+        or call.role("host-torch")
+        or (name in AVERAGES and not _is_pooled(call, AVERAGES[name]))
+    ):
         return
     for spelling in NAMES[name]:
         if _is_asked_for(call, spelling):

@@ -7,7 +7,7 @@ A device string, `.cuda()`, or a call of `torch.cuda` that needs a driver fails 
 Code behind `torch.cuda.is_available()`, a test of the device's type, `is_cuda`, or a skip mark is silent, and so are
 the calls of `torch.cuda` that do nothing without a device (`empty_cache`, `manual_seed`, `memory_allocated`), files in
 a folder of CUDA's own that has siblings for other machines, and device objects that a test only compares or hands to a
-mock. A device by its index alone (`.to(0)`) is the current accelerator's, and needs one.
+mock, and an index that no machine has. A device by its index alone (`.to(0)`) is the current accelerator's, and needs one.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -58,6 +58,8 @@ TAKES_A_DEVICE_FIRST = frozenset(
 )
 LOADS = frozenset(("torch.load", "torch.jit.load"))
 OTHER_DEVICES = re.compile(r"(xla|mps|hpu|xpu|npu|neuron|tpu)\b")
+NO_CARD = re.compile(r":\d{4}")
+"""in a device, an index that is there to fail"""
 COLLECTIONS = frozenset(("list", "tuple", "set", "comparison_operator"))
 """what holds or compares a device, and puts nothing on it"""
 
@@ -101,7 +103,7 @@ def _serves_triton(literal: Node) -> bool:
 
 @rule.python('((string) @literal (#match? @literal "^[fF]?[\'\\"]cuda(:.*)?[\'\\"]$"))')
 def device_string(literal: Node) -> Hits:
-    if not _is_torch(literal) or literal.role("guarded-call"):
+    if not _is_torch(literal) or literal.role("guarded-call") or NO_CARD.search(literal.text):
         return
     value = _device_of(literal)
     if _decides(value):

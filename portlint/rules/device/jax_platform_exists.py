@@ -6,7 +6,8 @@ registered for one platform, too, and its calls are not lowered for any other.
 
 ## Exceptions
 `"cpu"` is there on every machine. Calls whose error is caught, and code behind a test of the back end, are silent; so is
-a foreign function that the file registers for the host or for another platform as well.
+a foreign function that the file registers for the host or for another platform as well, and a variable that is set when
+JAX has been imported: it has no effect.
 
 ## References
 https://docs.jax.dev/en/latest/_autosummary/jax.devices.html
@@ -51,7 +52,7 @@ def configured(call: Node) -> Hits:
     '((assignment left: (subscript value: (_) @owner subscript: (string) @key) right: (_) @value) (#match? @key "JAX_PLATFORMS|JAX_PLATFORM_NAME"))'
 )
 def variable(owner: Node, key: Node, value: Node) -> Hits:
-    if owner.name == "os.environ" and key.constant in VARIABLES:
+    if owner.name == "os.environ" and key.constant in VARIABLES and not owner.role("after-jax"):
         yield from _named(value, value)
 
 

@@ -4,8 +4,9 @@ MPS refuses float64 when a tensor is created or moved, Trainium has no such type
 TPU emulates it. Much float64 is nobody's wish: it is NumPy's default, and arrives with `torch.from_numpy`.
 
 ## Exceptions
-Values that stay on the host or come from a state dict are silent, and so is code behind a test of the device, or whose failure is caught. A buffer or parameter in float64 is
-reported where the module makes it: it goes to the device with the module.
+Values that stay on the host or come from a state dict are silent, and so is code behind a test of the device, or whose
+failure is caught. A buffer or parameter in float64 is reported where the module makes it: it goes to the device with the
+module. A single number is silent where float64 is emulated, and so is `enable_x64` around 64-bit integers alone.
 
 ## References
 https://docs.pytorch.org/docs/stable/notes/mps.html
@@ -13,7 +14,9 @@ https://docs.pytorch.org/docs/stable/notes/mps.html
 
 from __future__ import annotations
 
-from portlint.rule import TORCH_CREATORS, Hit, Hits, Node, Rule
+import re
+
+from portlint.rule import TORCH_CREATORS, Guard, Hit, Hits, Node, Rule, unless
 
 rule = Rule(
     assumes={"dtype.float64": "native"},
@@ -27,6 +30,12 @@ rule = Rule(
 
 REDUCTIONS = "sum mean prod cumsum cumprod softmax log_softmax"
 NEW = "new_empty new_full new_ones new_tensor new_zeros"
+LONG = re.compile(r"\bu?int64\b")
+DOUBLE = re.compile(r"\b(float64|complex128|double|float)\b")
+DEFAULT_FLOATS = frozenset(
+    "zeros ones empty full eye linspace logspace array asarray normal uniform init apply".split()
+)
+"""calls that make float64 under `enable_x64` where no dtype is given"""
 
 
 @rule.calls(*TORCH_CREATORS)
@@ -35,7 +44,8 @@ def created(call: Node) -> Hits:
         return
     dtype = call.argument(None, "dtype")
     if dtype is not None and dtype.type != "none":
-        yield from _asked(call, dtype)
+        is_number = call.name == "torch.tensor" and bool(call.arguments) and _is_number(call.arguments[0])
+        yield from _asked(call, dtype, (unless("is_tpu"),) if is_number else ())
     elif call.role("float64") and not call.role("guarded-call"):
         yield Hit(call)
 
@@ -100,8 +110,9 @@ def kept_by_the_module(call: Node) -> Hits:
 
 @rule.calls("torch.set_default_dtype", "torch.set_default_tensor_type")
 def default(call: Node) -> Hits:
-    for argument in call.arguments[:1]:
-        yield from _asked(call, argument)
+    if not call.role("host-torch"):
+        for argument in call.arguments[:1]:
+            yield from _asked(call, argument)
 
 
 @rule.calls("jax.config.update", "jax.config.config.update")
@@ -115,7 +126,7 @@ def x64(call: Node) -> Hits:
 @rule.calls("jax.experimental.enable_x64", "jax.enable_x64")
 def x64_within(call: Node) -> Hits:
     value = call.argument(0, "new_val")
-    if value is None or value.constant is True:
+    if (value is None or value.constant is True) and not _is_for_integers(call):
         yield Hit(call, language="jax")
 
 
@@ -123,15 +134,35 @@ def x64_within(call: Node) -> Hits:
     '((assignment left: (subscript) @variable right: (string)) @assignment (#match? @variable "JAX_ENABLE_X64"))'
 )
 def x64_in_the_environment(assignment: Node, variable: Node) -> Hits:
-    if variable["value"].name == "os.environ" and str(assignment["right"].constant).lower() in ("1", "true"):
+    if (
+        variable["value"].name == "os.environ"
+        and not variable.role("after-jax")
+        and str(assignment["right"].constant).lower() in ("1", "true")
+    ):
         yield Hit(assignment, language="jax")
 
 
-def _asked(call: Node, dtype: Node) -> Hits:
+def _asked(call: Node, dtype: Node, more: tuple[Guard, ...] = ()) -> Hits:
     """The places where a dtype is float64, each under its own conditions."""
     for named, place in dtype.dtypes:
         if named == "float64" and not call.role("guarded-call"):
-            yield Hit(dtype, guards=(*call.guards, *place.guards))
+            yield Hit(dtype, guards=(*call.guards, *place.guards, *more))
+
+
+def _is_number(value: Node) -> bool:
+    """Whether a value is one Python number: written, converted, or one of two such."""
+    if value.type == "conditional_expression" and len(value.children) == 3:
+        return _is_number(value.children[0]) and _is_number(value.children[2])
+    return isinstance(value.constant, float | int) or (value.type == "call" and value.name in ("float", "int"))
+
+
+def _is_for_integers(call: Node) -> bool:
+    """Whether the block under `with enable_x64():` names 64-bit integers, and makes no float64."""
+    block = next(call.ancestors("with_statement"), None)
+    if block is None or not LONG.search(block["body"].text) or DOUBLE.search(block["body"].text):
+        return False
+    made = (one for one in block["body"].walk("call") if one.last_name in DEFAULT_FLOATS)
+    return all(one.argument(None, "dtype") is not None for one in made)
 
 
 def _may_be_on_device(value: Node) -> bool:
@@ -139,4 +170,4 @@ def _may_be_on_device(value: Node) -> bool:
 
 
 def _is_of_torch(call: Node) -> bool:
-    return call.source.imports("torch")
+    return call.source.imports("torch") and not call.role("host-torch")

@@ -49,7 +49,7 @@ def branch(test: Node) -> Hits:
                 return
     elif test.source.imports("jax") and test.role("jax-jitted"):
         for value in _deciding(test):
-            if value.role("traced") and value.role("bool"):
+            if value.role("traced") and value.role("bool") and not value.role("closed-over"):
                 yield Hit(value, assumes=TRACED, language="jax")
                 return
 

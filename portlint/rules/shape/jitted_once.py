@@ -5,7 +5,8 @@
 counts has another value each time: every round compiles.
 
 ## Exceptions
-Jitting a function that is defined outside of the loop again is cheap, and silent; so are loops over written lists.
+Jitting a function that is defined outside of the loop again is cheap, and silent; so are loops over written lists, and
+what is compiled with other options in each round, such as shardings.
 
 ## References
 https://docs.jax.dev/en/latest/jit-compilation.html#jit-and-caching
@@ -37,6 +38,8 @@ def in_loop(call: Node) -> Hits:
     function = call.arguments[0]
     if loop.type == "for_statement" and loop["right"].type in ("list", "tuple"):
         return
+    if _is_another_program(loop, call):
+        return
     if function.type == "lambda" or function.name == "functools.partial" or _is_defined_in(loop, function):
         yield Hit(call)
 
@@ -53,6 +56,13 @@ def static(call: Node) -> Hits:
         for argument in _static_arguments(call, called):
             if argument.role("loop-count"):
                 yield Hit(argument, words={"text": f"{use.text}(..., {argument.text})"})
+
+
+def _is_another_program(loop: Node, call: Node) -> bool:
+    """Whether an option of `jit`, such as the sharding of the results, has to be another in each round."""
+    variables = {one.text for one in loop["left"].walk("identifier")} if loop.type == "for_statement" else set()
+    options = (one["value"] for one in call["arguments"].children if one.type == "keyword_argument")
+    return any(one.text in variables for option in options for one in option.walk("identifier"))
 
 
 def _is_defined_in(loop: Node, function: Node) -> bool:

@@ -5,8 +5,9 @@ each value, and a graph compiler starts again for each shape. Bounds of a slice 
 the host, everywhere: Python slices need numbers.
 
 ## Exceptions
-Sizes that come from shapes, lists or configuration, tensors that are made and stay on the CPU, `__init__`, what
-rewrites a state dict and what only these call, data sets and collators, and tests are silent.
+Sizes that come from shapes, lists or configuration, arrays that a traced function takes from the code around it,
+tensors that are made and stay on the CPU, `__init__`, what rewrites a state dict and what only these call, data sets
+and collators, and tests are silent.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -77,7 +78,7 @@ def counted(call: Node) -> Hits:
 def traced(call: Node) -> Hits:
     if call.role("jax-jitted"):
         for size in _sizes(call):
-            if size.role("traced"):
+            if size.role("traced") and not size.role("closed-over"):
                 yield Hit(size, assumes=TRACED, language="jax")
                 return
 

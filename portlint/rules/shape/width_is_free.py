@@ -4,7 +4,7 @@ The last dimension is padded to the lanes of a register. A cache of keys and val
 memory, and half of the matrix unit computes nothing.
 
 ## Exceptions
-Files that import neither JAX nor torch_xla, sizes that are not constants, and tests are silent.
+Files that import neither JAX nor torch_xla, sizes that are not constants, tests, benchmarks and tuners are silent.
 
 ## References
 https://cloud.google.com/tpu/docs/performance-guide
@@ -31,6 +31,8 @@ PACKAGES = ("torch_xla", "jax", "flax")
 @rule.python("(assignment left: (identifier) @name right: (integer) @size)")
 def head(name: Node, size: Node) -> Hits:
     if not HEAD.match(name.text) or not any(map(name.source.imports, PACKAGES)) or name.role("host-file"):
+        return
+    if name.role("measures"):
         return
     if isinstance(size.constant, int) and size.constant > 8 and size.constant % 128:
         yield Hit(size)

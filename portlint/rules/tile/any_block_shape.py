@@ -23,7 +23,7 @@ rule = Rule(
     assumes={},
     message="'{text}' is a part of an array as a Pallas block; {target} has {fact}.",
     remedy={
-        "tpu": "Make the last two block dimensions multiples of (8, 128), or those of the whole array, and pad the array to whole blocks.",
+        "tpu": "Make the last two block dimensions multiples of (8, 128), or those of the whole array, and pad the array to whole blocks; give a single number as an array of shape (1, 1), with `memory_space=pltpu.SMEM` in its block spec.",
         "*": "Make the number of elements of a block a power of two, and mask what lies past the array.",
     },
 )
@@ -49,9 +49,11 @@ def block(call: Node) -> Hits:
 
 @rule.calls("jax.experimental.pallas.BlockSpec")
 def scalar(call: Node) -> Hits:
-    shape = call.argument(0, "block_shape")
+    shape, launches = call.argument(0, "block_shape"), call.launches
     is_empty = shape is not None and shape.type == "tuple" and not shape.children
-    if shape is not None and is_empty and call.argument(None, "memory_space") is None and call.launches:
+    if all(launch.is_for_gpu for launch in launches):
+        return
+    if shape is not None and is_empty and call.argument(None, "memory_space") is None:
         yield Hit(shape, assumes={"tile.block_rank0": "native"}, language="pallas")
 
 

@@ -119,6 +119,8 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
         return _ONLY_WITH_CUDA
     if symbols in (["=="], ["is"], ["!="], ["is not"]) and any(map(_is_enumerated_cuda, operands)):
         return _ONLY_WITH_CUDA if symbols[0] in ("==", "is") else Op("not", (_ONLY_WITH_CUDA,))
+    if symbols in (["=="], ["in"]) and _KIND_NAME.search(_last(operands[0])) and _names_gpus_only(values[1]):
+        return _ONLY_WITH_CUDA
     values = [_as_number(scopes, one, values) or value for one, value in zip(operands, values, strict=True)]
     if any(isinstance(value, Literal) and isinstance(value.value, str) for value in values):
         values = [
@@ -134,6 +136,13 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
         else:
             return UNANSWERABLE
     return tests[0] if len(tests) == 1 else Op("and", tuple(tests))
+
+
+def _names_gpus_only(value: Expression) -> bool:
+    """Whether a value to compare with names GPUs and nothing else: "gpu", ("gpu", "gpu_multiprocess")."""
+    given = value.value if isinstance(value, Literal) else None
+    names = given if isinstance(given, tuple) else (given,)
+    return bool(names) and all(isinstance(one, str) and one.startswith("gpu") for one in names)
 
 
 def _is_kind(operand: Node, values: list[Expression]) -> bool:
@@ -179,7 +188,10 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return UNANSWERABLE if prefixes is None else Op("or", tests)
     if name in ("any", "all"):
         given = node["arguments"]
-        each = _each(scopes, arguments[0] if len(arguments) == 1 else given, depth)
+        over = arguments[0] if len(arguments) == 1 else given
+        if (of_devices := _of_each_device(scopes, over)) is not None:
+            return condition(scopes, of_devices, depth - 1)
+        each = _each(scopes, over, depth)
         return Op("or" if name == "any" else "and", tuple(each)) if each else UNANSWERABLE
     if _last(function) == "test_device_matches" and len(arguments) == 1:
         return _one_of_platforms(scopes, arguments[0])
@@ -188,6 +200,8 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return Op(_CAPABILITY_TESTS[_last(function)], (_SM_NUMBER, Literal(number))) if number else UNANSWERABLE
     if function.type == "identifier" and (local := _returned(scopes, function)) is not None:
         return condition(scopes, local, depth - 1)
+    if function.type == "identifier" and (refusals := _refusals(scopes, function)):
+        return Op("and", (*(Op("not", (condition(scopes, one, depth - 1),)) for one in refusals), UNANSWERABLE))
     convention = _by_convention(function)
     if convention is not None:
         return convention
@@ -216,6 +230,18 @@ def _each(scopes: Scopes, generator: Node, depth: int) -> list[Expression]:
     asked = condition(scopes, subject, depth - 1)
     swapped = operator == "startswith"
     return [Op(operator, (asked, Literal(one)) if swapped else (Literal(one), asked)) for one in words]
+
+
+def _of_each_device(scopes: Scopes, over: Node) -> Node | None:
+    """The test that `device.platform == "gpu" for device in jax.devices()` makes of each device, or a `map` does."""
+    if over.type in ("generator_expression", "list_comprehension") and len(over.children) == 2:
+        body, clause = over.children
+        over_devices = clause.type == "for_in_clause" and _lists_jax_devices(scopes, clause["right"])
+        return body if over_devices else None
+    if over.type == "call" and over["function"].text == "map" and len(over.arguments) == 2:
+        function, devices = over.arguments
+        return function["body"] if function.type == "lambda" and _lists_jax_devices(scopes, devices) else None
+    return None
 
 
 def _last(reference: Node) -> str:
@@ -276,6 +302,23 @@ def _returned(scopes: Scopes, function: Node) -> Node | None:
     return returns[0].children[0] if len(returns) == 1 and returns[0].children else None
 
 
+def _refusals(scopes: Scopes, function: Node) -> list[Node]:
+    """The tests after which a predicate of this file returns False, as far as they come before any other return."""
+    binding = scopes.only(function.text, function)
+    if binding is None or binding.kind != "function" or binding.value is None:
+        return []
+    found: list[Node] = []
+    for statement in binding.value["body"].children:
+        inner = list(statement.walk("return_statement"))
+        if statement.type == "if_statement" and len(inner) == 1 and inner[0].parent == statement["consequence"]:
+            if not inner[0].children or constant(scopes, inner[0].children[0]) is not False:
+                break
+            found.append(statement["condition"])
+        elif any(not one.children or constant(scopes, one.children[0]) is not False for one in inner):
+            break
+    return found
+
+
 def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
     name = scopes.qualified(node)
     if name in _PROBES:
@@ -303,9 +346,27 @@ def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
 
 def _is_jax_device(scopes: Scopes, owner: Node) -> bool:
     """Whether an expression is a device of the default back end of JAX, `jax.devices()[0]`, or that back end."""
-    listed = owner["value"] if owner.type == "subscript" else owner
-    names = _JAX_DEVICES if owner.type == "subscript" else _JAX_BACKENDS
-    return listed.type == "call" and scopes.qualified(listed) in names and not listed.arguments
+    if owner.type == "subscript":
+        return _lists_jax_devices(scopes, owner["value"])
+    if owner.type == "identifier":
+        for around in owner.ancestors("generator_expression", "list_comprehension", "lambda"):
+            over = around.parent.parent if around.type == "lambda" and around.parent is not None else around
+            if over is not None and _of_each_device(scopes, over) is not None:
+                return owner.text in {one.text for one in over.walk("identifier")}
+        binding = scopes.only(owner.text, owner)
+        value = binding.value if binding is not None and binding.kind == "assign" else None
+        return value is not None and value.type == "subscript" and _lists_jax_devices(scopes, value["value"])
+    return owner.type == "call" and scopes.qualified(owner) in _JAX_BACKENDS and not owner.arguments
+
+
+def _lists_jax_devices(scopes: Scopes, listed: Node) -> bool:
+    """Whether an expression is `jax.devices()`, in place or by name."""
+    if listed.type == "identifier":
+        binding = scopes.only(listed.text, listed)
+        if binding is None or binding.kind != "assign" or binding.value is None:
+            return False
+        listed = binding.value
+    return listed.type == "call" and scopes.qualified(listed) in _JAX_DEVICES and not listed.arguments
 
 
 def _is_triton_target(scopes: Scopes, owner: Node) -> bool:

@@ -6,12 +6,14 @@ marks on a function, class, module or case; the fixtures and the `setUp` of a te
 that raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; for a
 module that other files import, that one of the imports is reached; that the project names a private function at all;
 that a parameter is None, which it is not where every call passes a value; and the place of a file in a folder of one
-platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`). What other files say is taken as they say
-it: no third file is asked.
+platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`) or the name of a test for GPUs; for JAX,
+that the file, or the `conftest.py` of a test, keeps it to the CPU. What other files say is taken as they say it: no
+third file is asked.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,8 +23,10 @@ from portlint.source import nearby
 from portlint.source.node import Node
 from portlint.source.python import users
 from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_nvidia_part
+from portlint.source.python.queries import calls_of
 
 if TYPE_CHECKING:
+    from portlint.source import Source
     from portlint.source.python.scopes import Scopes
     from portlint.source.python.values import Values
 
@@ -33,6 +37,7 @@ _MOST_CALLS = 64
 """a function that is called more often is taken to be called from anywhere"""
 _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
 _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
+_CONFIGURE = ("jax.config.update", "jax.config.config.update")
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
 _CUDA = Name("torch.cuda.is_available")
 _CUDA_NAMES = frozenset(("cuda", "nvidia"))
@@ -70,7 +75,7 @@ class Guards:
         for parent in node.ancestors():
             guards.extend(self._between(parent, child))
             child = parent
-        return self._guards_of_file + self._imported + self._marks_of_module() + tuple(reversed(guards))
+        return self._guards_of_file + self._pinned + self._imported + self._marks_of_module() + tuple(reversed(guards))
 
     @cached_property
     def _imported(self) -> tuple[Guard, ...]:
@@ -86,7 +91,26 @@ class Guards:
         if sibling := nearby.other_platform(file, _CUDA_NAMES, _OTHER_NAMES):
             return (Guard(_CUDA, True, f"{sibling} takes its place elsewhere", 0),)
         part = nearby.part_of(file, _NAMES_OF_PARTS)
-        return (Guard(Name(part), True, f"the folder {part} is for that machine", 0),) if part else ()
+        if part:
+            return (Guard(Name(part), True, f"the folder {part} is for that machine", 0),)
+        if nearby.is_of_tests(self.scopes.source.place):
+            name = os.path.basename(self.scopes.source.place)
+            if _GPU_WORDS & set(words_of(name)):
+                return (Guard(_CUDA, True, f"{name} is for GPUs", 0),)
+        return ()
+
+    @cached_property
+    def _pinned(self) -> tuple[Guard, ...]:
+        """That JAX computes on the CPU, where the file says so for its process, or the `conftest.py` of a test."""
+        source = self.scopes.source
+        if source.imports("torch") or not source.imports("jax"):
+            return ()
+        said = _pin_of(source)
+        if said is None and source.file and nearby.is_of_tests(source.place):
+            shared = nearby.find(source.file, "conftest.py")
+            opened = nearby.opened(shared, "python") if shared is not None and shared != source.file else None
+            said = _pin_of(opened) if opened is not None else None
+        return (Guard(Name("is_cpu"), True, said.text, said.line),) if said is not None else ()
 
     def _guard(self, test: Node, expected: bool) -> Guard:
         is_none = self._values.is_none(test) if self._values is not None else None
@@ -212,11 +236,23 @@ class Guards:
         if not 0 < len(calls) + len(elsewhere) <= _MOST_CALLS or len(calls) != len(uses):
             return None
         self._following += 1
-        ways = [self.of(call) for call in calls] + [_as_written(call) for call in elsewhere]
+        ways = [self.of(call) + self._of_forward(call) for call in calls] + [_as_written(call) for call in elsewhere]
         self._following -= 1
         if not all(ways):
             return None
         return any_way(ways, f"calls of {name}", function.line)
+
+    def _of_forward(self, use: Node) -> tuple[Guard, ...]:
+        """What the forward function asks for, where a use makes a function the backward one of `f.defvjp(fwd, bwd)`."""
+        call = next(use.ancestors("call"), None)
+        if call is None or call.last_name != "defvjp" or call.arguments[1:2] != [use]:
+            return ()
+        forward = call.arguments[0]
+        bound = self.scopes.only(forward.text, forward) if forward.type == "identifier" else None
+        if bound is None or bound.kind != "function" or bound.value is None:
+            return ()
+        asked = (guard for _, guard in self._passed(bound.value["body"]))
+        return tuple(guard for guard in asked if guard.condition != Literal(False))
 
     def _branch(self, statement: Node, child: Node) -> Iterator[Guard]:
         """`if a: x elif b: y else: z`: the branch's own test, and that all earlier ones failed."""
@@ -257,12 +293,17 @@ class Guards:
             package = module.partition(".")[0]
             yield Guard(Name(f"installed {package}"), True, call.text, call.line)
 
-    def _set_up(self, definition: Node) -> Iterator[Guard]:
-        """What a class's `setUp` asks for before any of its tests runs."""
+    def _set_up(self, definition: Node, depth: int = _DEPTH) -> Iterator[Guard]:
+        """What a class's `setUp`, or that of a base class, asks for before any of its tests runs."""
         for statement in definition["body"].children:
             method = statement.get("definition") or statement
             if method.type == "function_definition" and method["name"].text in _SET_UP:
                 yield from (guard for _, guard in self._passed(method["body"]))
+        if depth and (bases := definition.get("superclasses")) is not None:
+            for base in bases.children:
+                bound = self.scopes.only(base.text, base) if base.type == "identifier" else None
+                if bound is not None and bound.kind == "class" and bound.value is not None:
+                    yield from self._set_up(bound.value, depth - 1)
 
     def _fixtures(self, test: Node) -> Iterator[Guard]:
         """What the fixtures of a test skip it for: those that it takes, and those that the file uses for all tests."""
@@ -288,6 +329,8 @@ class Guards:
     def _demanded(self, statement: Node) -> Iterator[Guard]:
         """What is known after a call of a function of the file, which ends the program or the test where it fails."""
         call = statement.children[0] if statement.children else None
+        if call is not None and call.type == "assignment":
+            call = call.get("right")
         if call is None or call.type != "call" or call["function"].type != "identifier":
             return
         bound = self.scopes.only(call["function"].text, call)
@@ -314,8 +357,9 @@ class Guards:
                     return
             return
         alternatives = [one for one in statement.children if one.type in ("elif_clause", "else_clause")]
-        if len(alternatives) == 1 and alternatives[0].type == "else_clause" and self._leaves(alternatives[0]["body"]):
-            yield self._guard(statement["condition"], True)
+        if alternatives and alternatives[-1].type == "else_clause" and self._leaves(alternatives[-1]["body"]):
+            taken = [(self._guard(one["condition"], True),) for one in (statement, *alternatives[:-1])]
+            yield taken[0][0] if len(taken) == 1 else any_way(taken, f"if {taken[0][0].text} ...", statement.line)
 
     def _leaves(self, block: Node) -> bool:
         """Whether control never runs off the end of a block."""
@@ -380,6 +424,17 @@ class Guards:
                     marks.extend(self._mark(call))
             self._module_marks = tuple(marks)
         return self._module_marks
+
+
+def _pin_of(source: Source) -> Node | None:
+    """The call outside of all functions by which a file keeps JAX to the CPU."""
+    for call in calls_of(source, {"update", "set_platform"}):
+        given = [one.constant for one in call.arguments]
+        is_set = call.name in _CONFIGURE and given[:1] in (["jax_platforms"], ["jax_platform_name"])
+        is_pin = (is_set or call.name == "numpyro.set_platform") and given[-1:] == ["cpu"]
+        if is_pin and next(call.ancestors("function_definition", "if_statement", "try_statement"), None) is None:
+            return call
+    return None
 
 
 def _as_written(node: Node) -> tuple[Guard, ...]:

@@ -17,7 +17,10 @@ or in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" 
 takes, or that its function never reads), "test" (in a test, or a file of tests), "two-kinds-of-device" (in a file that
 names no accelerator but CUDA), "own-package" (an import of a package of the same tree), "guarded-import" (a failed
 import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
-ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command"
+ImportError, but not where it raises OSError), "closed-over" (a name that a traced function takes from the code around
+it, where the value was made before), "host-torch" (in a file of JAX code that keeps the tensors of torch on the CPU),
+"after-jax" (runs when the file has imported JAX, which has read its variables then), "measures" (in a benchmark or a
+tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute is caught), "guarded-command"
 (a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
 HIP, whatever its architecture).
 
@@ -75,8 +78,14 @@ _HOST_FUNCTION = re.compile(
 _HOST_CLASS = re.compile(
     r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
 )
-_HOST_FILE = re.compile(r"(^|[/\\])(cpu[/\\].*|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$")
+_HOST_FILE = re.compile(
+    r"(^|[/\\])((cpu|(checkpoint_|ckpt_)?(conversions?|converters?))[/\\].*"
+    r"|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$"
+)
 """code for the CPU, and scripts that prepare data or convert checkpoints"""
+_OF_MEASUREMENTS = re.compile(r"(^|[/\\_])(bench(marks?|marking)?|(auto)?tun(e|er|ing)|microbench\w*)(?=[/\\_.])")
+_MOVERS = frozenset(("cuda", "xpu", "set_default_device", "enable_globally", "default_env"))
+"""calls after which tensors of torch are on a device; the last two hand them to JAX"""
 _REGIONS = ("for_statement", "while_statement", "function_definition")
 _CALLS_DEEP = 4
 """how far a function is followed to who calls it"""
@@ -170,6 +179,14 @@ class Roles:
                 return self._inside(node, _COMPILERS)
             case "jax-jitted":
                 return self._inside(node, _TRACERS)
+            case "closed-over":
+                return self._is_closed_over(node)
+            case "after-jax":
+                return self._is_after_jax(node)
+            case "host-torch":
+                return self._torch_stays_on_host
+            case "measures":
+                return _OF_MEASUREMENTS.search(self.scopes.source.place) is not None
             case "triton-kernel":
                 return self._inside(node, _KERNEL_MARKS)
             case "import-time":
@@ -282,6 +299,45 @@ class Roles:
     def _inside(self, node: Node, marks: frozenset[str]) -> bool:
         return any(self._is_marked(function, marks) for function in node.ancestors("function_definition"))
 
+    def _is_closed_over(self, name: Node) -> bool:
+        """Whether a name in a function that JAX traces is bound outside of all such functions."""
+        functions = [one for one in name.ancestors("function_definition") if self._is_marked(one, _TRACERS)]
+        binding = self.scopes.binding(name.text, name) if name.type == "identifier" and functions else None
+        return binding is not None and not functions[-1].start <= binding.start < functions[-1].end
+
+    def _is_after_jax(self, node: Node) -> bool:
+        """Whether the file has imported JAX before a node runs."""
+        root, function = Node(self.scopes.source, self.scopes.source.tree.root_node), self.scopes.function(node)
+        return any(
+            _package(one) == "jax" and self.scopes.function(one) in (None, function)
+            for one in root.walk("import_statement", "import_from_statement")
+            if one.start < node.start
+        )
+
+    @cached_property
+    def _torch_stays_on_host(self) -> bool:
+        """Whether a file computes with JAX, and nothing in it moves a tensor of torch off the CPU."""
+        source = self.scopes.source
+        if not source.imports("torch") or not any(map(source.imports, ("jax", "flax"))) or source.imports("torch_xla"):
+            return False
+        return not any(map(self._moves_to_device, every_call(source)))
+
+    def _moves_to_device(self, call: Node) -> bool:
+        if call.last_name in _MOVERS:
+            return True
+        if call.last_name == "to":
+            return self.values.of(call).place == "device" and not any(map(self._is_device_of_tensor, call.arguments))
+        if call.argument(None, "device_map") is not None:
+            return True
+        device = None if call.name.startswith("jax.") else call.argument(None, "device")
+        is_named = device is not None and not self._is_device_of_tensor(device)
+        return is_named and self.values.place(device) == "device"
+
+    def _is_device_of_tensor(self, device: Node) -> bool:
+        """Whether an expression is `x.device` of a tensor, which is where that one is already."""
+        named = device.type == "attribute" and device["attribute"].text == "device"
+        return named and self.values.of(device["object"]).kind == "tensor"
+
     def _is_marked(self, function: Node, marks: frozenset[str]) -> bool:
         """Whether a function is decorated with one of the marks, or passed to one by name in the same file.
 
@@ -392,7 +448,7 @@ class Roles:
 
     def _is_host_code(self, node: Node) -> bool:
         """Whether code of this kind works on the CPU by custom: data sets, collators, tests, scripts for files."""
-        if self._is_of_tests or self._is_host_file:
+        if self._is_of_tests or self._is_host_file or self._torch_stays_on_host:
             return True
         for parent in node.ancestors("function_definition", "class_definition"):
             if parent.type == "function_definition":

@@ -94,6 +94,20 @@ _TRACED_CREATORS = {
 """functions of JAX that take a dtype, and its position"""
 _TRACED_LINEAR = ("jax.numpy.linalg.", "jax.scipy.linalg.", "jax.lax.linalg.")
 """functions whose results have the dtype of their first argument"""
+_TRACED_FORMS = {
+    **dict.fromkeys(("jax.numpy.ndim", "jax.numpy.size", "jax.lax.axis_size"), "number"),
+    **dict.fromkeys(("jax.numpy.shape", "jax.numpy.broadcast_shapes", "jax.lax.broadcast_shapes"), "list"),
+    **{
+        f"jax.numpy.{name}": "other"
+        for name in (
+            "result_type promote_types issubdtype isdtype can_cast dtype finfo iinfo isscalar iscomplexobj isrealobj"
+            " iterable"
+        ).split()
+    },
+}
+"""functions of JAX that say something of a value's form, which is known while it is traced, and what they return"""
+_AXIS_SUMS = ("jax.lax.psum", "jax.lax.pmax", "jax.lax.pmin")
+"""reductions over an axis, which of a Python number are known while they are traced"""
 _TRACED_PRODUCTS = frozenset("matmul dot vdot tensordot einsum inner outer kron transpose reshape".split())
 _LEGACY = {"DoubleTensor": "float64", "FloatTensor": "float32", "Tensor": "float32", "HalfTensor": "float16",
            "BFloat16Tensor": "bfloat16", "LongTensor": "int64", "IntTensor": "int32"}  # fmt: skip
@@ -721,6 +735,10 @@ class Values:
             return self._torch(node, name.rpartition(".")[2], depth)
         if name.startswith("torch."):
             return self._torch(node, name.removeprefix("torch."), depth)
+        if name in _TRACED_FORMS:
+            return Abstract(_TRACED_FORMS[name])
+        if name in _AXIS_SUMS and node.arguments and node.arguments[0].type == "integer":
+            return Abstract("number", "int")
         if name.startswith(("jax.numpy.", "jax.lax.", "jax.random.", "jax.nn.", *_TRACED_LINEAR)):
             return Abstract("traced", self._traced_dtype(node, name, depth), "device")
         function = node["function"]
