@@ -522,7 +522,7 @@ class Roles:
         if not package:
             return False
         for guard in statement.guards:
-            if "importlib.util.find_spec" in names(guard.condition) or package in guard.text.lower():
+            if f"installed {package}" in names(guard.condition) or package in guard.text.lower():
                 return True
         earlier = [use for use in self.scopes.uses("importorskip") if use.start < statement.start]
         skips = [call for use in earlier for call in use.ancestors("call") if call.arguments]
