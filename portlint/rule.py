@@ -44,6 +44,7 @@ __all__ = [
     "Value",
     "amdgcn",
     "any_of",
+    "any_way",
     "architectures",
     "asked",
     "asked_by",

@@ -447,3 +447,69 @@ def test_a_project_that_is_for_one_machine_as_a_whole(tmp_path: Path) -> None:
     file.touch()
     guards = next(Source(str(file), b"here()\n", "python", str(file)).root.walk("call")).guards
     assert not guards
+
+
+IS_HIP = """
+def is_hip_or_old():
+    try:
+        if triton.runtime.driver.active.get_current_target().backend == "hip":
+            return True
+        elif torch.cuda.get_device_capability()[0] < 9:
+            return True
+        return False
+    except Exception:
+        return False
+"""
+HAS_PACKAGE = """
+def has_package():
+    try:
+        import deep_gemm
+    except ImportError:
+        return False
+    return True
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (IS_HIP + "if is_hip_or_old(): here()", {"cdna3": True, "hopper": False, "ampere": True}),
+        (IS_HIP + "if not is_hip_or_old(): here()", {"cdna3": False, "hopper": True, "ampere": False}),
+        (HAS_PACKAGE + "if has_package(): here()", {"cdna3": False}),
+        (HAS_PACKAGE + "if not has_package(): here()", {"cdna3": True}),
+        (
+            "try:\n    import deep_gemm\n    HAS = True\nexcept ImportError:\n    HAS = False\nif HAS: here()",
+            {"cdna3": False},
+        ),
+        (
+            "HAS = False\ntry:\n    import deep_gemm\nexcept ImportError:\n    pass\nelse:\n    HAS = True\nHAS and here()",
+            {"cdna3": False},
+        ),
+        (
+            "try:\n    import numpy\n    HAS = True\nexcept ImportError:\n    HAS = False\nif HAS: here()",
+            {"cdna3": None},
+        ),
+        ("import importlib.util\nif importlib.util.find_spec('deep_gemm'): here()", {"cdna3": False}),
+        ("import importlib.util\nif importlib.util.find_spec('deep_gemm') is None: here()", {"cdna3": True}),
+        (
+            "def f(kind):\n    if kind == 'mps':\n        return False\n    return True\nif f('mps'): here()",
+            {"cdna3": False},
+        ),
+        (
+            "def f(kind='mps'):\n    if kind == 'mps':\n        return False\n    return True\nif f(): here()",
+            {"cdna3": False},
+        ),
+        (
+            "def f(kind):\n    if kind == 'mps':\n        return False\n    return True\nif f(x): here()",
+            {"cdna3": None},
+        ),
+        ("assert current_platform.is_cuda(), 'only CUDA'\nhere()", {"cdna3": False, "hopper": True}),
+        ("def f():\n    for x in y:\n        return True\n    return False\nif f(): here()", {"cdna3": None}),
+        (
+            "def f():\n    if torch.version.hip:\n        raise RuntimeError\n    return True\nif f(): here()",
+            {"cdna3": None, "hopper": True},
+        ),
+    ],
+)
+def test_small_predicates_path_by_path(code: str, expected: dict[str, bool | None]) -> None:
+    assert lives_on(code, *expected) == expected

@@ -39,6 +39,8 @@ CHAINED, OF_ANY_SCHEDULE = 3, 2
 """products of products: up to so many stages AMD's back end keeps as others do, and beyond at least so many"""
 NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
+PLACE_OF_NARROW = re.compile(r"(^|[^a-z])(fp|f|float|int|i|w|a)8([^0-9]|$)")
+"""a file or folder for such formats: `fp8_gemm/`, `matmul_w8a8.py`"""
 KEEPS_ALL, KEEPS_LESS = asked("triton.keeps_every_stage")
 
 
@@ -86,7 +88,8 @@ def _hits(node: Node, one: Configuration, stage: Stage, which: str, verdict: str
     """A pipeline as most back ends keep it, and as those do that keep every stage: for products of 64 rows and more."""
     warps = one.values.get("num_warps", 4)
     keeps_all = stage.rows >= 64 and isinstance(warps, int) and warps >= 4
-    is_narrow = any(NARROW.fullmatch(word.text) for word in node.source.root.walk("attribute"))
+    names_narrow = any(NARROW.fullmatch(word.text) for word in node.source.root.walk("attribute"))
+    is_narrow = names_narrow or PLACE_OF_NARROW.search(node.source.place.lower()) is not None
     for stages, platform in _counts(_stages(one.values), stage):
         for kept, guard in ((stages - 1, KEEPS_LESS), (stages - (not keeps_all), KEEPS_ALL)):
             yield Hit(

@@ -5,6 +5,7 @@ and 2,048, which no device launches, where it has 64.
 
 ## Exceptions
 In a list of configurations the autotuner drops what cannot be launched: that costs a configuration, not the kernel.
+Counts that the list's own filter leaves out are silent.
 
 ## References
 https://triton-lang.org/main/python-api/generated/triton.Config.html
@@ -12,7 +13,7 @@ https://triton-lang.org/main/python-api/generated/triton.Config.html
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, at_most
+from portlint.rule import Hit, Hits, Node, Rule, any_way, at_most
 
 rule = Rule(
     assumes={},
@@ -37,9 +38,13 @@ def launch(call: Node) -> Hits:
 
 def _counts(call: Node, warps: Node | None, verdict: str) -> Hits:
     """The numbers that a count of warps may be; each is live where both it and the call are."""
+    rounds = call.configurations
+    is_known = bool(rounds) and all("num_warps" in one.values for one in rounds)
     for value in warps.choices if warps is not None else ():
         count = value.constant
-        if isinstance(count, int):
-            both = (*value.guards, *call.guards)
+        ways = [one.guards for one in rounds if one.values.get("num_warps") == count]
+        if isinstance(count, int) and (ways or not is_known):
+            around = (any_way(ways, f"num_warps = {count}", value.line),) if ways and all(ways) else ()
+            both = (*value.guards, *call.guards, *around)
             assumes = {"launch.warps_per_block": at_most(count)}
             yield Hit(value, assumes=assumes, otherwise=verdict, guards=both, language="triton")

@@ -6,7 +6,7 @@ the host, everywhere: Python slices need numbers.
 
 ## Exceptions
 Sizes that come from shapes, lists or configuration, tensors that are made and stay on the CPU, data sets and collators,
-and tests are silent.
+and tests are silent. What a module reads once, outside functions and loops, makes nothing slow.
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -46,7 +46,7 @@ def made(call: Node) -> Hits:
             yield Hit(size, assumes=NEW_SHAPE)
             return
         if size.role("device-tensor") and call.name.startswith("torch.") and call.name not in SPLIT:
-            yield Hit(size, assumes=READ_AND_NEW_SHAPE)
+            yield Hit(size, assumes=NEW_SHAPE if _runs_once(call) else READ_AND_NEW_SHAPE)
             return
 
 
@@ -58,7 +58,7 @@ def sliced(value: Node, part: Node) -> Hits:
         return
     bounds = part.children
     if any(bound.role("device-tensor") for bound in bounds):
-        yield Hit(part, assumes=READ_AND_NEW_SHAPE)
+        yield Hit(part, assumes=NEW_SHAPE if _runs_once(part) else READ_AND_NEW_SHAPE)
     elif value.role("tensor") and any(bound.role("read-back") for bound in bounds):
         yield Hit(part, assumes=NEW_SHAPE)
 
@@ -80,6 +80,12 @@ def traced(call: Node) -> Hits:
             if size.role("traced"):
                 yield Hit(size, assumes=TRACED, language="jax")
                 return
+
+
+def _runs_once(node: Node) -> bool:
+    """Whether code stands in no function and no loop, as the set-up of a script does."""
+    around = node.ancestors("function_definition", "lambda", "for_statement", "while_statement", "for_in_clause")
+    return not any(True for _ in around)
 
 
 def _is_repeated(part: Node) -> bool:

@@ -198,8 +198,7 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
     named = _by_convention(function)
     if named is None:
         named = Name(name) if name else Name(function.text) if _is_dotted(function) else UNANSWERABLE
-    defined = _predicate(scopes, node, depth)
-    return named if defined is None else Op("known", (defined, named))
+    return _predicate(scopes, node, named, depth)
 
 
 def _each(scopes: Scopes, generator: Node, depth: int) -> list[Expression]:
@@ -273,19 +272,21 @@ def _asks_for_device(scopes: Scopes, operand: Node) -> bool:
     return _DEVICE_GETTER.fullmatch(operand["function"].text) is not None and (known is None or known.kind == "import")
 
 
-def _predicate(scopes: Scopes, call: Node, depth: int) -> Expression | None:
-    """What a call of a small function of the tree comes to."""
+def _predicate(scopes: Scopes, call: Node, named: Expression, depth: int) -> Expression:
+    """What a call of a small function of the tree comes to; where that does not tell, what its name says."""
     definition = predicates.function(scopes, call["function"])
     said = _outcome(definition, depth - 1) if definition is not None else None
     if definition is None or said is None:
-        return None
+        return named
     passed: dict[str, Expression] = {}
     for position, parameter in enumerate(definition["parameters"].children):
         name = parameter.get("name") or next(iter(parameter.children), parameter)
         given = call.argument(position, name.text) or parameter.get("value")
         value = given.constant if given is not None else None
         passed[name.text] = UNANSWERABLE if value is None else Literal(value)
-    return predicates.applied(said, passed)
+    defined = predicates.applied(said, passed)
+    is_plain = definition.source == scopes.source and predicates.is_plain(definition)
+    return defined if is_plain else Op("known", (defined, named))
 
 
 @lru_cache(maxsize=_MOST_PREDICATES)

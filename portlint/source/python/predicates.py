@@ -62,6 +62,11 @@ def outcome(definition: Node, test: Callable[[Node], Expression]) -> Expression 
     return _path(body.children, test)
 
 
+def is_plain(definition: Node) -> bool:
+    """Whether a function returns one expression, whatever happens."""
+    return sum(1 for _ in definition["body"].walk("return_statement")) == 1
+
+
 def applied(expression: Expression, arguments: Mapping[str, Expression]) -> Expression:
     """A condition with what a call passes in place of the parameters."""
     if isinstance(expression, Name):
