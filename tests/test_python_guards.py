@@ -482,7 +482,7 @@ def has_package():
             {"cdna3": False},
         ),
         (
-            "HAS = False\ntry:\n    import deep_gemm\nexcept ImportError:\n    pass\nelse:\n    HAS = True\nHAS and here()",
+            "HAS = False\ntry: import deep_gemm\nexcept ImportError: pass\nelse: HAS = True\nif HAS: here()",
             {"cdna3": False},
         ),
         (
@@ -513,3 +513,9 @@ def has_package():
 )
 def test_small_predicates_path_by_path(code: str, expected: dict[str, bool | None]) -> None:
     assert lives_on(code, *expected) == expected
+
+
+@pytest.mark.parametrize("expecting", ["pytest.raises(ValueError)", "self.assertRaises(ValueError) as caught"])
+def test_what_is_expected_to_fail(expecting: str) -> None:
+    assert live(f"with {expecting}:\n    here()", "hopper") is False
+    assert live(f"with {expecting}:\n    pass\nhere()", "hopper") is True

@@ -1,12 +1,12 @@
 """The tests that must have gone one way for a Python node to run.
 
 Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
-loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
-marks on a function, class, module or case; the fixtures and the `setUp` of a test; a call of a function that raises
-(`_validate(x)`); for a function that is only called or passed on, that one of these places can run; for a
-module that other files import, that one of the imports is reached; and the place of a file in a folder of one
-platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`). What other files say is taken as they say
-it: no third file is asked, but for the small functions that tests call.
+loops over `range(count)`, `assert`, a `with pytest.raises(...)` around the node, an early `return`/`raise`/`continue`
+before it, pytest and unittest skip marks on a function, class, module or case; the fixtures and the `setUp` of a test; a
+call of a function that raises (`_validate(x)`); for a function that is only called or passed on, that one of these
+places can run; for a module that other files import, that one of the imports is reached; and the place of a file in a
+folder of one platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`). What other files say is taken
+as they say it: no third file is asked, but for the small functions that tests call.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _MOST_CALLS = 64
 """a function that is called more often is taken to be called from anywhere"""
 _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
 _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
+_EXPECTING = frozenset(("pytest.raises", "self.assertRaises", "self.assertRaisesRegex"))
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
 _CUDA = Name("torch.cuda.is_available")
 _CUDA_NAMES = frozenset(("cuda", "nvidia"))
@@ -100,6 +101,9 @@ class Guards:
             case "boolean_operator":
                 if child == parent["right"]:
                     yield self._guard(parent["left"], parent["operator"].text == "and")
+            case "with_statement":
+                if child == parent["body"] and _fails_on_purpose(parent):
+                    yield Guard(Literal(False), True, "what is expected to fail", parent.line)
             case "while_statement":
                 if child == parent["body"]:
                     yield self._guard(parent["condition"], True)
@@ -394,6 +398,11 @@ def _guard(scopes: Scopes, test: Node, expected: bool) -> Guard:
 def _as_written(node: Node) -> tuple[Guard, ...]:
     """The guards of a node of another file, as that file alone states them."""
     return Guards(users.scopes_of(node.source), asks_others=False).of(node)
+
+
+def _fails_on_purpose(statement: Node) -> bool:
+    """Whether a test expects the body of a `with` to raise."""
+    return any(call["function"].text in _EXPECTING for call in statement.children[0].walk("call"))
 
 
 def _decorators(definition: Node) -> list[Node]:
