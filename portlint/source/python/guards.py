@@ -2,8 +2,8 @@
 
 Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
 loops over `range(count)`, `assert`, a `with pytest.raises(...)` around the node, an early `return`/`raise`/`continue`
-before it, pytest and unittest skip marks on a function, class, module or case; the fixtures and the `setUp` of a test; a
-call of a function that raises (`_validate(x)`); for a function that is only called or passed on, that one of these
+before it, pytest and unittest skip marks on a function, class, module or case; the fixtures and the `setUp` of a test;
+a call of a function that raises (`_validate(x)`); for a function that is only called or passed on, that one of these
 places can run; for a module that other files import, that one of the imports is reached; and the place of a file in a
 folder of one platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`). What other files say is taken
 as they say it: no third file is asked, but for the small functions that tests call.
