@@ -58,6 +58,8 @@ LOADED_AS = ("torch_dtype", "storage_dtype", "load_dtype")
 COMPUTING = frozenset(("to", "type", "finfo", "astype"))
 """calls that convert to a format or take its range; a container of that dtype, a view and a tag compute nothing"""
 
+CONVERTS = re.compile(r"(^|_)to_(fp8|float8)(_|$)")
+"""functions of projects that convert: `to_fp8_saturated(x, dtype)`, `cast_to_float8`"""
 COMMON = ("bits", "dtype")
 """what `torch.finfo` says alike of both families"""
 MICROSCALING = re.compile(
@@ -125,7 +127,7 @@ def chosen(name: Node) -> Hits:
     if _is_of_microscaling(name):
         return
     kept = _kept_in(name)
-    uses = kept.uses if kept is not None else []
+    uses = _uses(kept)
     if _computes(name) or any(map(_computes, uses)) or (kept is not None and not uses) or _is_chosen_for_amd(name):
         yield Hit(name, assumes={FACTS[name.name]: "native"})
 
@@ -136,7 +138,7 @@ def chosen_in_jax(name: Node) -> Hits:
     kept = _kept_in(name)
     if name.source.imports("jax.experimental.pallas"):
         return  # Neuron does not run Pallas kernels
-    if _computes(name) or any(map(_computes, kept.uses if kept is not None else [])):
+    if _computes(name) or any(map(_computes, _uses(kept))):
         fact = f"dtype.{IN_JAX[name.name.rpartition('.')[2]]}"
         yield Hit(name, assumes={fact: "native"}, guards=(*name.guards, on_platform("neuron")), language="jax")
 
@@ -168,7 +170,7 @@ def _computes(dtype: Node) -> bool:
     if called == "finfo":
         # a constant of the module describes a format; what is computed with it is seen where that happens
         return dtype.function is not None and _reads_range(parent.parent)
-    return called in COMPUTING
+    return called in COMPUTING or CONVERTS.search(called) is not None
 
 
 def _reads_range(info: Node) -> bool:
@@ -194,6 +196,13 @@ def _is_of_microscaling(dtype: Node) -> bool:
 def _knows_the_other_variant(dtype: Node) -> bool:
     """Whether the file names a format of AMD's, so that the format is a choice there."""
     return any(FACTS.get(one.name, "").endswith("fnuz") for one in dtype.source.root.walk("attribute"))
+
+
+def _uses(name: Node | None) -> list[Node]:
+    """The uses of what a dtype is given to: of a name in a function, those in that function."""
+    function = name.function if name is not None else None
+    uses = name.uses if name is not None else []
+    return uses if function is None else [use for use in uses if function.start <= use.start < function.end]
 
 
 def _kept_in(dtype: Node) -> Node | None:

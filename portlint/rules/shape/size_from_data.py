@@ -6,7 +6,8 @@ the host, everywhere: Python slices need numbers.
 
 ## Exceptions
 Sizes that come from shapes, lists or configuration, tensors that are made and stay on the CPU, data sets and collators,
-and tests are silent. What a module reads once, outside functions and loops, makes nothing slow.
+and tests are silent. What a module reads once, outside functions and loops, makes nothing slow, nor
+does what makes inputs (`generate_data`).
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -15,6 +16,7 @@ https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Dynamic_Shap
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from portlint.rule import Hit, Hits, Node, Rule
@@ -34,6 +36,8 @@ TRACED = {"shape.traced_data_dependent": "native"}
 MADE = ("zeros", "ones", "empty", "full", "rand", "randn", "arange", "eye", "linspace", "randint", "randperm")
 SHAPED = (".new_zeros", ".new_ones", ".new_empty", ".new_full", ".expand", ".repeat", ".view", ".reshape", ".narrow")
 FILLED = ("torch.full", "jax.numpy.full")
+MAKES_INPUTS = re.compile(r"_?(get|gen|generate|make|create|build|prepare)_(\w+_)?(data|inputs?|cases?|samples?)")
+"""functions by the names that benchmarks and tests give to those that make their inputs"""
 SPLIT = (".split", ".split_with_sizes", "torch.split")
 
 
@@ -83,7 +87,9 @@ def traced(call: Node) -> Hits:
 
 
 def _runs_once(node: Node) -> bool:
-    """Whether code stands in no function and no loop, as the set-up of a script does."""
+    """Whether code stands in no function and no loop, as the set-up of a script does, or makes inputs for one."""
+    if any(MAKES_INPUTS.fullmatch(one["name"].text) for one in node.ancestors("function_definition")):
+        return True
     around = node.ancestors("function_definition", "lambda", "for_statement", "while_statement", "for_in_clause")
     return not any(True for _ in around)
 

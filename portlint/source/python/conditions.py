@@ -160,7 +160,7 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return Name(query) if query else Literal(False)
     if name == "torch.cuda.device_count":
         return _DEVICE_COUNT
-    if name in ("bool", "str") and len(arguments) == 1:
+    if name in ("bool", "str", "triton.language.constexpr") and len(arguments) == 1:
         return condition(scopes, arguments[0], depth - 1)
     if name == "torch.device" and arguments:
         return condition(scopes, arguments[0], depth - 1)
@@ -417,11 +417,12 @@ def _with_true(test: Expression, name: str) -> Expression:
 
 
 def _passed_to_kernel(scopes: Scopes, parameter: Node) -> Node | None:
-    """What every launch of a Triton kernel in the file passes for a parameter (`USE_PTX=IS_NVIDIA`)."""
+    """What every launch or call of a Triton kernel in the file passes for a parameter (`USE_PTX=IS_NVIDIA`)."""
     function = scopes.function(parameter)
     if function is None or function.parent is None or function.parent.type != "decorated_definition":
         return None
-    passed = [launch.argument(None, parameter.text) for launch in scopes.launches(function)]
+    calls = scopes.launches(function) + scopes.callers(function)
+    passed = [call.argument(None, parameter.text) for call in calls]
     first = passed[0] if passed else None
     return first if first is not None and all(one is not None and one.text == first.text for one in passed) else None
 

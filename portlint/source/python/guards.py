@@ -356,6 +356,9 @@ class Guards:
         if bound is not None and bound.kind == "assign" and bound.value is not None and bound.value.type == "call":
             yield from self._mark(bound.value)
             return
+        enabled = decorator.argument(None, "enabled") if decorator.type == "call" else None
+        if enabled is not None and enabled.constant is None and "register" in words_of(last):
+            yield self._guard(enabled, True)
         words = set(last.lower().split("_"))
         if names_nvidia_part(last) and words & _REQUIRING_WORDS:
             yield Guard(ONLY_ON_NVIDIA, True, decorator.text, decorator.line)

@@ -13,12 +13,12 @@ in a loop that runs a model as often as is asked for), "occasional" (in some rou
 data sets, collators, step closures, tests, and of scripts that prepare data or convert checkpoints: their tensors are
 on the CPU, or may be read), "host-file" (of tests and such scripts), "only-element" (of a list that is written out, or
 in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
-takes, or that its function never reads), "test" (in a test, or a file of tests), "two-kinds-of-device" (in a file that
-names no accelerator but CUDA), "own-package" (an import of a package of the same tree), "guarded-import" (a failed
-import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
-ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command"
-(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
-HIP, whatever its architecture).
+takes, or that its function never reads), "test" (in a test, or a file of tests), "selected-gpu" (in a package whose
+processes select their GPU), "two-kinds-of-device" (in a file that names no accelerator but CUDA), "own-package" (an
+import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was looked for
+before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises OSError),
+"guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is caught here, or
+by all callers of the function), "every-hip" (in the branch for all of HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -29,8 +29,9 @@ last slice of a loop ends after the last element).
 
 from __future__ import annotations
 
+import os
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import names, words_of
@@ -172,6 +173,9 @@ class Roles:
                 return self._runs_at_import(node)
             case "test":
                 return self._is_of_a_test(node)
+            case "selected-gpu":
+                package = _package_of(self.scopes.source.file)
+                return package is not None and _selects_gpu(package)
             case "two-kinds-of-device":
                 return not self._names_other_accelerators
             case "step-loop":
@@ -607,6 +611,23 @@ def _is_occasional(test: Node) -> bool:
     """Whether a test holds in some rounds only: `step % 100 == 0`, or a flag named for logging."""
     remainder = any(one["operator"].text == "%" for one in test.walk("binary_operator"))
     return remainder or _OCCASION.search(test.text) is not None
+
+
+def _package_of(file: str) -> str | None:
+    """The folder of the outermost package around a file."""
+    around = nearby.folders(file) if file else ()
+    packages = [one for one in around if os.path.isfile(os.path.join(one, "__init__.py"))]
+    return packages[-1] if packages else None
+
+
+@cache
+def _selects_gpu(package: str) -> bool:
+    """Whether code of a package that is no test makes one GPU the current one of its process."""
+    return any(
+        b"torch.cuda.set_device(" in (nearby.read(file) or b"")
+        for file in nearby.below(package, (".py",))
+        if not nearby.is_of_tests(os.path.relpath(file, package))
+    )
 
 
 def _is_of_the_tree(statement: Node) -> bool:
