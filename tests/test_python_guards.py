@@ -519,3 +519,16 @@ def test_small_predicates_path_by_path(code: str, expected: dict[str, bool | Non
 def test_what_is_expected_to_fail(expecting: str) -> None:
     assert live(f"with {expecting}:\n    here()", "hopper") is False
     assert live(f"with {expecting}:\n    pass\nhere()", "hopper") is True
+
+
+@pytest.mark.parametrize(
+    ("enabled", "expected"),
+    [("torch.version.hip is None", False), ("torch.version.hip", True), ("False", True), ("torch.zeros(1)", None)],
+)
+def test_what_a_decorator_registers_by_a_flag(enabled: str, expected: bool | None) -> None:
+    assert live(f"@register_benchmark(enabled={enabled})\ndef bench(x):\n    here()\n", "cdna3") is expected
+
+
+def test_a_flag_that_is_a_constant_of_triton() -> None:
+    code = "import triton.language as tl\nIS_CUDA = tl.constexpr(torch.version.cuda is not None)\nif IS_CUDA: here()"
+    assert lives_on(code, "cdna3", "hopper") == {"cdna3": False, "hopper": True}

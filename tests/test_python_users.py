@@ -163,3 +163,25 @@ def test_small_predicates_of_other_files(tmp_path: Path, code: str, cdna3: bool)
     function = "def here():\n" + "".join(f"    {line}\n" for line in lines.splitlines())
     files = {**PROBES, "pkg/kernels.py": function}
     assert bool(found(tmp_path, files, targets=("cdna3",))) == cdna3
+
+
+@pytest.mark.parametrize(
+    ("importing", "lines"),
+    [
+        ("try:\n    from .steps import step\nexcept ImportError:\n    step = None\n", []),
+        ("from .steps import step\n", [1]),
+    ],
+)
+def test_a_module_whose_import_is_caught(tmp_path: Path, importing: str, lines: list[int]) -> None:
+    files = {"pkg/__init__.py": "", "pkg/steps.py": "import cutlass\n\nstep = cutlass.step\n", "pkg/run.py": importing}
+    assert found(tmp_path, files, "pkg/steps.py", targets=("cdna3",)) == lines
+
+
+@pytest.mark.parametrize(("elsewhere", "lines"), [("torch.cuda.set_device(0)\n", []), ("x = 1\n", [5])])
+def test_the_gpu_of_a_process(tmp_path: Path, elsewhere: str, lines: list[int]) -> None:
+    code = (
+        "import torch\n\n\ndef total(x: torch.Tensor) -> torch.Tensor:\n"
+        "    scratch = torch.empty(4, device='cuda')\n    return scratch + x\n"
+    )
+    files = {"pkg/__init__.py": "", "pkg/total.py": code, "pkg/serve.py": f"import torch\n\n{elsewhere}"}
+    assert found(tmp_path, files, "pkg/total.py", targets=("cdna3",)) == lines

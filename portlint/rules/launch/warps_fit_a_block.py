@@ -5,7 +5,7 @@ and 2,048, which no device launches, where it has 64.
 
 ## Exceptions
 In a list of configurations the autotuner drops what cannot be launched: that costs a configuration, not the kernel.
-Counts that the list's own filter leaves out are silent.
+Counts that the list's own filter leaves out are silent, and so are lists that the file prunes.
 
 ## References
 https://triton-lang.org/main/python-api/generated/triton.Config.html
@@ -26,6 +26,8 @@ rule = Rule(
 
 @rule.calls("triton.Config")
 def configuration(call: Node) -> Hits:
+    if any(one.listed.is_pruned for one in call.tunings) or (not call.tunings and _is_filtered_somewhere(call)):
+        return
     # the autotuner drops what cannot be launched, so long as something is left
     yield from _counts(call, call.argument(1, "num_warps"), "breaks" if call.role("only-element") else "degrades")
 
@@ -34,6 +36,12 @@ def configuration(call: Node) -> Hits:
 def launch(call: Node) -> Hits:
     if call.source.imports("triton"):
         yield from _counts(call, call.argument(None, "num_warps"), "breaks")
+
+
+def _is_filtered_somewhere(config: Node) -> bool:
+    """Whether the file goes through a list of configurations by their numbers of warps."""
+    filters = config.source.root.walk("if_clause")
+    return any(one["attribute"].text == "num_warps" for test in filters for one in test.walk("attribute"))
 
 
 def _counts(call: Node, warps: Node | None, verdict: str) -> Hits:

@@ -6,7 +6,7 @@ the host, everywhere: Python slices need numbers.
 
 ## Exceptions
 Sizes that come from shapes, lists or configuration, tensors that are made and stay on the CPU, data sets and collators,
-and tests are silent. What a module reads once, outside functions and loops, makes nothing slow, nor
+and tests are silent. What a script reads before its steps makes none of them slow, nor
 does what makes inputs (`generate_data`).
 
 ## References
@@ -87,11 +87,11 @@ def traced(call: Node) -> Hits:
 
 
 def _runs_once(node: Node) -> bool:
-    """Whether code stands in no function and no loop, as the set-up of a script does, or makes inputs for one."""
+    """Whether code stands in no function and no loop of steps, as the set-up of a script, or makes inputs for one."""
     if any(MAKES_INPUTS.fullmatch(one["name"].text) for one in node.ancestors("function_definition")):
         return True
-    around = node.ancestors("function_definition", "lambda", "for_statement", "while_statement", "for_in_clause")
-    return not any(True for _ in around)
+    in_function = any(True for _ in node.ancestors("function_definition", "lambda"))
+    return not in_function and not node.role("step-loop")
 
 
 def _is_repeated(part: Node) -> bool:

@@ -15,10 +15,11 @@ on the CPU, or may be read), "host-file" (of tests and such scripts), "only-elem
 in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
 takes, or that its function never reads), "test" (in a test, or a file of tests), "selected-gpu" (in a package whose
 processes select their GPU), "two-kinds-of-device" (in a file that names no accelerator but CUDA), "own-package" (an
-import of a package of the same tree), "guarded-import" (a failed import is caught, or the package was looked for
-before), "only-import-error" (a failed import is caught where it raises ImportError, but not where it raises OSError),
-"guarded-call" (a failed call or attribute is caught), "guarded-command" (a program that is not there is caught here, or
-by all callers of the function), "every-hip" (in the branch for all of HIP, whatever its architecture).
+import of a package of the same tree), "guarded-import" (a failed import is caught here or where the module is
+imported, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
+ImportError, but not where it raises OSError), "guarded-call" (a failed call or attribute is caught), "guarded-command"
+(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
+HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -185,7 +186,7 @@ class Roles:
             case "occasional":
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
-                return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
+                return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node) or self._is_optional(node)
             case "only-import-error":
                 return self._is_caught(node, _IMPORT_ERRORS) and not self._is_caught(node, _OS_ERRORS)
             case "own-package":
@@ -508,6 +509,11 @@ class Roles:
             return False
         rounds = iterated.arguments[-1].constant
         return isinstance(rounds, int) and rounds <= _FEW
+
+    def _is_optional(self, statement: Node) -> bool:
+        """Whether the files that import this module catch a failure of a statement that runs with it."""
+        imports = users.imports_of(self.scopes.source.file) if self.scopes.function(statement) is None else ()
+        return bool(imports) and all(self._is_caught(one, _OF_IMPORTS) for one in imports)
 
     def _is_repeated(self, statement: Node) -> bool:
         """Whether an import of the same package stands before it at the left margin, where nothing guards it."""
