@@ -58,7 +58,7 @@ LOADED_AS = ("torch_dtype", "storage_dtype", "load_dtype")
 COMPUTING = frozenset(("to", "type", "finfo", "astype"))
 """calls that convert to a format or take its range; a container of that dtype, a view and a tag compute nothing"""
 
-CONVERTS = re.compile(r"(^|_)to_(fp8|float8)(_|$)")
+CONVERTS = re.compile(r"(cast_)?to_(fp8|float8)(_saturated)?")
 """functions of projects that convert: `to_fp8_saturated(x, dtype)`, `cast_to_float8`"""
 COMMON = ("bits", "dtype")
 """what `torch.finfo` says alike of both families"""
@@ -170,7 +170,7 @@ def _computes(dtype: Node) -> bool:
     if called == "finfo":
         # a constant of the module describes a format; what is computed with it is seen where that happens
         return dtype.function is not None and _reads_range(parent.parent)
-    return called in COMPUTING or CONVERTS.search(called) is not None
+    return called in COMPUTING or CONVERTS.fullmatch(called) is not None
 
 
 def _reads_range(info: Node) -> bool:
