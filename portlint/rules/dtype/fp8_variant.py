@@ -63,7 +63,7 @@ CONVERTS = re.compile(r"(cast_)?to_(fp8|float8)(_saturated)?")
 COMMON = ("bits", "dtype")
 """what `torch.finfo` says alike of both families"""
 MICROSCALING = re.compile(
-    r"[Mm][Xx][Ff][Pp]\d|[Nn][Vv][Ff][Pp]4|[Ee]8[Mm]0|(?<![A-Za-z])(mx|MX)(?![a-z])|(?<![A-Za-z])MX(?=[A-Z][a-z])"
+    r"[Mm][Xx][Ff][Pp]\d|[Nn][Vv][Ff][Pp]4|float8_e8m0|(?<![A-Za-z])(mx|MX)_|_(mx|MX)(?![A-Za-z])|(?<![A-Za-z])MX(?=[A-Z][a-z])"
 )
 """`nvfp4_quantize`, `to_mx`, `MXTensor`, `torch.float8_e8m0fnu`"""
 DEFINITIONS = ("function_definition", "class_definition")
