@@ -48,7 +48,7 @@ class Name(msgspec.Struct, frozen=True):
 
 
 class Op(msgspec.Struct, frozen=True):
-    """An operator over expressions: see `_OPERATORS` for the strict ones; and, or, not, if, defined are lazy."""
+    """An operator over expressions: see `_OPERATORS` for the strict ones; and, or, not, if, known, defined are lazy."""
 
     operator: str
     operands: tuple[Expression, ...]
@@ -177,6 +177,10 @@ def evaluate(expression: Expression, environment: Environment) -> Outcome:
                 return evaluate(operands[1 if test else 2], environment)
             either, other = evaluate(operands[1], environment), evaluate(operands[2], environment)
             return either if either is not UNKNOWN and other is not UNKNOWN and either == other else UNKNOWN
+        case "known":  # the first operand that can be answered
+            return next(
+                (one for one in (evaluate(each, environment) for each in operands) if one is not UNKNOWN), UNKNOWN
+            )
     values = [evaluate(operand, environment) for operand in operands]
     if any(value is UNKNOWN for value in values) or expression.operator not in _OPERATORS:
         return UNKNOWN

@@ -53,6 +53,7 @@ __all__ = [
     "amdgcn",
     "answers",
     "any_of",
+    "any_way",
     "architectures",
     "asked",
     "asked_by",

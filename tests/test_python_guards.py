@@ -487,6 +487,25 @@ class B(A):
     def test_it(self):
         here()
 """
+IS_HIP = """
+def is_hip_or_old():
+    try:
+        if triton.runtime.driver.active.get_current_target().backend == "hip":
+            return True
+        elif torch.cuda.get_device_capability()[0] < 9:
+            return True
+        return False
+    except Exception:
+        return False
+"""
+HAS_PACKAGE = """
+def has_package():
+    try:
+        import deep_gemm
+    except ImportError:
+        return False
+    return True
+"""
 
 
 @pytest.mark.parametrize(
@@ -539,3 +558,67 @@ def test_jax_that_is_kept_to_the_cpu(tmp_path: Path) -> None:
     assert runs("test_it.py", "import jax\nimport torch\nhere()") == everywhere
     assert runs("test_gpu_copies.py", "here()") == {"hopper": True, "tpu-v6e": False, "cpu": False}
     assert runs("test_it.py", "here()") == everywhere
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (IS_HIP + "if is_hip_or_old(): here()", {"cdna3": True, "hopper": False, "ampere": True}),
+        (IS_HIP + "if not is_hip_or_old(): here()", {"cdna3": False, "hopper": True, "ampere": False}),
+        (HAS_PACKAGE + "if has_package(): here()", {"cdna3": False}),
+        (HAS_PACKAGE + "if not has_package(): here()", {"cdna3": True}),
+        (
+            "try:\n    import deep_gemm\n    HAS = True\nexcept ImportError:\n    HAS = False\nif HAS: here()",
+            {"cdna3": False},
+        ),
+        (
+            "HAS = False\ntry: import deep_gemm\nexcept ImportError: pass\nelse: HAS = True\nif HAS: here()",
+            {"cdna3": False},
+        ),
+        (
+            "try:\n    import numpy\n    HAS = True\nexcept ImportError:\n    HAS = False\nif HAS: here()",
+            {"cdna3": None},
+        ),
+        ("import importlib.util\nif importlib.util.find_spec('deep_gemm'): here()", {"cdna3": False}),
+        ("import importlib.util\nif importlib.util.find_spec('deep_gemm') is None: here()", {"cdna3": True}),
+        (
+            "def f(kind):\n    if kind == 'mps':\n        return False\n    return True\nif f('mps'): here()",
+            {"cdna3": False},
+        ),
+        (
+            "def f(kind='mps'):\n    if kind == 'mps':\n        return False\n    return True\nif f(): here()",
+            {"cdna3": False},
+        ),
+        (
+            "def f(kind):\n    if kind == 'mps':\n        return False\n    return True\nif f(x): here()",
+            {"cdna3": None},
+        ),
+        ("assert current_platform.is_cuda(), 'only CUDA'\nhere()", {"cdna3": False, "hopper": True}),
+        ("def f():\n    for x in y:\n        return True\n    return False\nif f(): here()", {"cdna3": None}),
+        (
+            "def f():\n    if torch.version.hip:\n        raise RuntimeError\n    return True\nif f(): here()",
+            {"cdna3": None, "hopper": True},
+        ),
+    ],
+)
+def test_small_predicates_path_by_path(code: str, expected: dict[str, bool | None]) -> None:
+    assert lives_on(code, *expected) == expected
+
+
+@pytest.mark.parametrize("expecting", ["pytest.raises(ValueError)", "self.assertRaises(ValueError) as caught"])
+def test_what_is_expected_to_fail(expecting: str) -> None:
+    assert live(f"with {expecting}:\n    here()", "hopper") is False
+    assert live(f"with {expecting}:\n    pass\nhere()", "hopper") is True
+
+
+@pytest.mark.parametrize(
+    ("enabled", "expected"),
+    [("torch.version.hip is None", False), ("torch.version.hip", True), ("False", True), ("torch.zeros(1)", None)],
+)
+def test_what_a_decorator_registers_by_a_flag(enabled: str, expected: bool | None) -> None:
+    assert live(f"@register_benchmark(enabled={enabled})\ndef bench(x):\n    here()\n", "cdna3") is expected
+
+
+def test_a_flag_that_is_a_constant_of_triton() -> None:
+    code = "import triton.language as tl\nIS_CUDA = tl.constexpr(torch.version.cuda is not None)\nif IS_CUDA: here()"
+    assert lives_on(code, "cdna3", "hopper") == {"cdna3": False, "hopper": True}

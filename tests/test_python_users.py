@@ -9,14 +9,16 @@ KERNELS = "import torch\n\n\ndef fast(x):\n    return torch.zeros(4, device='cud
 GUARDED = "from pkg.kernels import fast\n\n\ndef run(x):\n    if x.is_cuda:\n        return fast(x)\n    return x\n"
 
 
-def found(folder: Path, files: dict[str, str], name: str = "pkg/kernels.py", target: str = "mps") -> list[int]:
-    """The lines of a file of a project that have a finding for a target."""
+def found(
+    folder: Path, files: dict[str, str], name: str = "pkg/kernels.py", targets: tuple[str, ...] = ("mps",)
+) -> list[int]:
+    """The lines of a file of a project that have a finding, for Apple silicon unless another target is asked for."""
     for each, text in {"pyproject.toml": "", **files}.items():
         path = folder / each
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     path = folder / name
-    result = scan(path, rules().values(), targets=(target,))
+    result = scan(path, rules().values(), targets=targets)
     return sorted({finding.line for finding in result})
 
 
@@ -205,4 +207,64 @@ READS = "import torch\nfrom .kernels import check\n\n\ndef load(x):\n    check(t
 def test_a_parameter_is_on_the_host_where_every_file_passes_such_a_tensor(
     tmp_path: Path, users: dict[str, str], lines: list[int]
 ) -> None:
-    assert found(tmp_path, {"pkg/kernels.py": BRANCH, "pkg/files.py": READER, **users}, target="gaudi3") == lines
+    assert found(tmp_path, {"pkg/kernels.py": BRANCH, "pkg/files.py": READER, **users}, targets=("gaudi3",)) == lines
+
+
+PROBES = {
+    "pkg/__init__.py": "",
+    "pkg/env.py": "import torch\n\n\ndef is_cuda() -> bool:\n    return torch.version.cuda is not None\n",
+    "pkg/packages.py": (
+        "import importlib.util\n\n\ndef _has(name):\n    return importlib.util.find_spec(name) is not None\n\n\n"
+        "def has_deep_gemm():\n    return _has('deep_gemm')\n"
+    ),
+    "pkg/checks.py": (
+        "from .env import is_cuda\nfrom .packages import has_deep_gemm as has\n\n\n"
+        "def demand():\n    if not is_cuda():\n        raise RuntimeError\n\n\nHAS = has()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "cdna3"),
+    [
+        ("from pkg.env import is_cuda\nif is_cuda(): {}", False),
+        ("from .env import is_cuda as on_cuda\nif not on_cuda(): {}", True),
+        ("from pkg import env\nif env.is_cuda(): {}", False),
+        ("from . import env\nif env.is_cuda(): {}", False),
+        ("from pkg.checks import is_cuda\nif is_cuda(): {}", False),
+        ("from pkg.checks import demand\ndemand()\n{}", False),
+        ("from pkg.packages import has_deep_gemm\nif has_deep_gemm(): {}", False),
+        ("from pkg.packages import has_deep_gemm\nif not has_deep_gemm(): {}", True),
+        ("from pkg.packages import _has\nif _has('triton'): {}", True),
+        ("from pkg.checks import HAS\nif HAS: {}", False),
+        ("from pkg.checks import is_cuda as test\nif test('more'): {}", False),
+        ("from pkg.nowhere import is_cuda\nif is_cuda(): {}", True),
+    ],
+)
+def test_small_predicates_of_other_files(tmp_path: Path, code: str, cdna3: bool) -> None:
+    lines = "import torch\n" + code.format("x = torch.finfo(torch.float8_e4m3fn).max") + "\n"
+    function = "def here():\n" + "".join(f"    {line}\n" for line in lines.splitlines())
+    files = {**PROBES, "pkg/kernels.py": function}
+    assert bool(found(tmp_path, files, targets=("cdna3",))) == cdna3
+
+
+@pytest.mark.parametrize(
+    ("importing", "lines"),
+    [
+        ("try:\n    from .steps import step\nexcept ImportError:\n    step = None\n", []),
+        ("from .steps import step\n", [1]),
+    ],
+)
+def test_a_module_whose_import_is_caught(tmp_path: Path, importing: str, lines: list[int]) -> None:
+    files = {"pkg/__init__.py": "", "pkg/steps.py": "import cutlass\n\nstep = cutlass.step\n", "pkg/run.py": importing}
+    assert found(tmp_path, files, "pkg/steps.py", targets=("cdna3",)) == lines
+
+
+@pytest.mark.parametrize(("elsewhere", "lines"), [("torch.cuda.set_device(0)\n", []), ("x = 1\n", [5])])
+def test_the_gpu_of_a_process(tmp_path: Path, elsewhere: str, lines: list[int]) -> None:
+    code = (
+        "import torch\n\n\ndef total(x: torch.Tensor) -> torch.Tensor:\n"
+        "    scratch = torch.empty(4, device='cuda')\n    return scratch + x\n"
+    )
+    files = {"pkg/__init__.py": "", "pkg/total.py": code, "pkg/serve.py": f"import torch\n\n{elsewhere}"}
+    assert found(tmp_path, files, "pkg/total.py", targets=("cdna3",)) == lines

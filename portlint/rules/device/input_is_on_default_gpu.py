@@ -4,8 +4,8 @@
 one meets the scratch in the next operation: "Expected all tensors to be on the same device".
 
 ## Exceptions
-A file that selects the GPU itself (`torch.cuda.set_device`, `with torch.cuda.device(...)`) is silent, and so is a
-function that moves its input too.
+A file that selects the GPU itself (`torch.cuda.set_device`, `with torch.cuda.device(...)`) is silent, and so are a
+package whose processes do, and a function that moves its input too.
 
 ## References
 https://docs.pytorch.org/docs/stable/notes/cuda.html
@@ -55,6 +55,8 @@ def _beside_an_input(value: Node, place: Node) -> Hits:
         return
     target = assignment["left"]
     if target.type != "identifier" or any(word in value.source.text for word in SELECTS):
+        return
+    if value.role("selected-gpu"):
         return
     for given in _tensors(function):
         if any(_meets(use, given) for use in target.uses if use.function == function and use.start > value.start):

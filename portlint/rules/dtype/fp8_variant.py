@@ -12,7 +12,8 @@ given the other format assert, and without assertions write the device's own bit
 ## Exceptions
 Naming a format to compare, to look up, to tag a configuration, or to hold bytes (`torch.empty`, `view`) is silent; what
 counts is a conversion to it, its range taken for a scale, or a choice by the name of the AMD architecture. A default is a choice of the
-caller's where the file names the other variant too, and the limits of a format may be kept as constants. Tensors on the CPU or from a state dict are silent.
+caller's where the file names the other variant too, and the limits of a format may be kept as constants. Tensors on the CPU or from a state dict are silent, and so are MX formats and NVFP4, which fix their
+variant.
 In C++ only conversions in device code are reported. Names that the tree gives a meaning of its own are silent, as is
 code behind a test of HIP's macros. `c10::Float8_e4m3fn` is converted in software on every device.
 
@@ -21,6 +22,8 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/reference/low_fp_types.html
 """
 
 from __future__ import annotations
+
+import re
 
 from portlint.rule import Hit, Hits, Node, Rule, asked_by, has, on_platform
 
@@ -54,6 +57,16 @@ LOADED_AS = ("torch_dtype", "storage_dtype", "load_dtype")
 """names of the format that weights are stored in, whatever they are computed in"""
 COMPUTING = frozenset(("to", "type", "finfo", "astype"))
 """calls that convert to a format or take its range; a container of that dtype, a view and a tag compute nothing"""
+
+CONVERTS = re.compile(r"(cast_)?to_(fp8|float8)(_saturated)?")
+"""functions of projects that convert: `to_fp8_saturated(x, dtype)`, `cast_to_float8`"""
+COMMON = ("bits", "dtype")
+"""what `torch.finfo` says alike of both families"""
+MICROSCALING = re.compile(
+    r"[Mm][Xx][Ff][Pp]\d|[Nn][Vv][Ff][Pp]4|float8_e8m0|(?<![A-Za-z])(mx|MX)_|_(mx|MX)(?![A-Za-z])|(?<![A-Za-z])MX(?=[A-Z][a-z])"
+)
+"""`nvfp4_quantize`, `to_mx`, `MXTensor`, `torch.float8_e8m0fnu`"""
+DEFINITIONS = ("function_definition", "class_definition")
 
 CXX_TYPES = " ".join(
     f'"__{vendor}_fp8{width}_{layout}{variant}"'
@@ -111,8 +124,10 @@ def _in_device_code(fp8: Node, verdict: str) -> Hits:
 
 @rule.references(*FACTS)
 def chosen(name: Node) -> Hits:
+    if _is_of_microscaling(name):
+        return
     kept = _kept_in(name)
-    uses = kept.uses if kept is not None else []
+    uses = _uses(kept)
     if _computes(name) or any(map(_computes, uses)) or (kept is not None and not uses) or _is_chosen_for_amd(name):
         yield Hit(name, assumes={FACTS[name.name]: "native"})
 
@@ -123,7 +138,7 @@ def chosen_in_jax(name: Node) -> Hits:
     kept = _kept_in(name)
     if name.source.imports("jax.experimental.pallas"):
         return  # Neuron does not run Pallas kernels
-    if _computes(name) or any(map(_computes, kept.uses if kept is not None else [])):
+    if _computes(name) or any(map(_computes, _uses(kept))):
         fact = f"dtype.{IN_JAX[name.name.rpartition('.')[2]]}"
         yield Hit(name, assumes={fact: "native"}, guards=(*name.guards, on_platform("neuron")), language="jax")
 
@@ -152,13 +167,42 @@ def _computes(dtype: Node) -> bool:
         value = function["object"]
         if value.role("on-host") or value.role("stored"):
             return False
-    # a constant of the module describes a format; what is computed with it is seen where that happens
-    return called in COMPUTING and not (called == "finfo" and dtype.function is None)
+    if called == "finfo":
+        # a constant of the module describes a format; what is computed with it is seen where that happens
+        return dtype.function is not None and _reads_range(parent.parent)
+    return called in COMPUTING or CONVERTS.fullmatch(called) is not None
+
+
+def _reads_range(info: Node) -> bool:
+    """Whether more is asked of a `torch.finfo(...)` than how many bits a number has."""
+    around = info.parent
+    if around is not None and around.type == "attribute":
+        return around["attribute"].text not in COMMON
+    if around is None or around.type != "assignment" or around["left"].type != "identifier":
+        return True
+    asked = [use.parent for use in around["left"].uses]
+    return not all(one is not None and one.type == "attribute" and one["attribute"].text in COMMON for one in asked)
+
+
+def _is_of_microscaling(dtype: Node) -> bool:
+    """Whether code is for MX formats or NVFP4, which fix the family of their 8-bit floats on every machine."""
+    places = [dtype.source.place, *(one["name"].text for one in dtype.ancestors(*DEFINITIONS))]
+    if any(map(MICROSCALING.search, places)):
+        return True
+    function = dtype.function
+    return function is not None and any(map(MICROSCALING.search, {one.text for one in function.walk("identifier")}))
 
 
 def _knows_the_other_variant(dtype: Node) -> bool:
     """Whether the file names a format of AMD's, so that the format is a choice there."""
     return any(FACTS.get(one.name, "").endswith("fnuz") for one in dtype.source.root.walk("attribute"))
+
+
+def _uses(name: Node | None) -> list[Node]:
+    """The uses of what a dtype is given to: of a name in a function, those in that function."""
+    function = name.function if name is not None else None
+    uses = name.uses if name is not None else []
+    return uses if function is None else [use for use in uses if function.start <= use.start < function.end]
 
 
 def _kept_in(dtype: Node) -> Node | None:

@@ -53,6 +53,8 @@ EDGES = {
 }
 NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
+PLACE_OF_NARROW = re.compile(r"(^|[^a-z])(fp|f|float|int|i|w|a)8([^0-9]|$)")
+"""a file or folder for such formats: `fp8_gemm/`, `matmul_w8a8.py`"""
 
 
 @rule.calls("triton.Config")
@@ -97,7 +99,8 @@ def launch(call: Node) -> Hits:
 
 def _hits(node: Node, one: Configuration, stage: Stage, which: str, verdict: str) -> Hits:
     """What the configuration takes, by the way in which a back end brings operands to its matrix units."""
-    is_narrow = any(NARROW.fullmatch(word.text) for word in node.source.root.walk("attribute"))
+    names_narrow = any(NARROW.fullmatch(word.text) for word in node.source.root.walk("attribute"))
+    is_narrow = names_narrow or PLACE_OF_NARROW.search(node.source.place.lower()) is not None
     item = 1 if is_narrow else 2
     shown = stage.item or item
     for pipeline in PIPELINES:

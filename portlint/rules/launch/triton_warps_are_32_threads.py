@@ -4,7 +4,8 @@ A program runs on `num_warps` times the width of a warp. Where a wavefront has 6
 launch through the driver starts half of the threads, and a bound on the block is twice too high.
 
 ## Exceptions
-Only what is called a number of threads, or goes where a block's size does, is reported; sizes of tiles are silent.
+Only what is called a number of threads, or goes where a block's size does, is reported; sizes of tiles are silent. So is
+what is written with TileLang, whose kernels take their number of threads and not of warps.
 
 ## References
 https://github.com/triton-lang/triton/blob/main/python/triton/backends/compiler.py
@@ -33,6 +34,8 @@ THREADS = re.compile(r"thread|block_?dim|block_?size_?x|workgroup", re.IGNORECAS
 )
 def product(product: Node, one: Node, other: Node) -> Hits:
     sides = {"warps" if _counts_warps(side) else side.constant for side in (one, other)}
+    if product.source.imports("tilelang"):
+        return
     if sides == {"warps", 32} and product.source.imports("triton") and THREADS.search(_called(product)):
         yield Hit(product, language="triton")
 

@@ -40,4 +40,6 @@ def attention(call: Node) -> Hits:
         return
     dtype = made.argument(None, "dtype")
     if dtype is None or dtype.name in FLOAT32:
-        yield Hit(made, guards=(*made.guards, on_platform("rocm")))  # the others have kernels for it, or no xformers
+        yield Hit(
+            made, guards=(*made.guards, *call.guards, on_platform("rocm"))
+        )  # the others have kernels for it, or no xformers

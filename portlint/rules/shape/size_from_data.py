@@ -7,7 +7,8 @@ the host, everywhere: Python slices need numbers.
 ## Exceptions
 Sizes that come from shapes, lists or configuration, arrays that a traced function takes from the code around it,
 tensors that are made and stay on the CPU, `__init__`, what rewrites a state dict and what only these call, data sets
-and collators, and tests are silent.
+and collators, and tests are silent. What a script reads before its steps makes none of them slow, nor does what makes
+inputs (`generate_data`).
 
 ## References
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -16,6 +17,7 @@ https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Dynamic_Shap
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from portlint.rule import Hit, Hits, Node, Rule
@@ -35,6 +37,8 @@ TRACED = {"shape.traced_data_dependent": "native"}
 MADE = ("zeros", "ones", "empty", "full", "rand", "randn", "arange", "eye", "linspace", "randint", "randperm")
 SHAPED = (".new_zeros", ".new_ones", ".new_empty", ".new_full", ".expand", ".repeat", ".view", ".reshape", ".narrow")
 FILLED = ("torch.full", "jax.numpy.full")
+MAKES_INPUTS = re.compile(r"_?(get|gen|generate|make|create|build|prepare)_(\w+_)?(data|inputs?|cases?|samples?)")
+"""functions by the names that benchmarks and tests give to those that make their inputs"""
 SPLIT = (".split", ".split_with_sizes", "torch.split")
 
 
@@ -47,7 +51,7 @@ def made(call: Node) -> Hits:
             yield Hit(size, assumes=NEW_SHAPE)
             return
         if _is_of(size, "device-tensor") and call.name.startswith("torch.") and call.name not in SPLIT:
-            yield Hit(size, assumes=READ_AND_NEW_SHAPE)
+            yield Hit(size, assumes=NEW_SHAPE if _runs_once(call) else READ_AND_NEW_SHAPE)
             return
 
 
@@ -59,7 +63,7 @@ def sliced(value: Node, part: Node) -> Hits:
         return
     bounds = part.children
     if any(_is_of(bound, "device-tensor") for bound in bounds):
-        yield Hit(part, assumes=READ_AND_NEW_SHAPE)
+        yield Hit(part, assumes=NEW_SHAPE if _runs_once(part) else READ_AND_NEW_SHAPE)
     elif value.role("tensor") and any(_is_of(bound, "read-back") for bound in bounds):
         yield Hit(part, assumes=NEW_SHAPE)
 
@@ -86,6 +90,14 @@ def traced(call: Node) -> Hits:
 def _is_of(size: Node, role: str) -> bool:
     """Whether a size has a role, in code that runs more than once."""
     return size.role(role) and not size.role("at-rest")
+
+
+def _runs_once(node: Node) -> bool:
+    """Whether code stands in no function and no loop of steps, as the set-up of a script, or makes inputs for one."""
+    if any(MAKES_INPUTS.fullmatch(one["name"].text) for one in node.ancestors("function_definition")):
+        return True
+    in_function = any(True for _ in node.ancestors("function_definition", "lambda"))
+    return not in_function and not node.role("step-loop")
 
 
 def _is_repeated(part: Node) -> bool:

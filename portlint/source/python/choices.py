@@ -32,7 +32,7 @@ def choices(scopes: Scopes, node: Node, depth: int = _DEPTH) -> list[Node]:
             body, _, other = node.children
             return choices(scopes, body, depth - 1) + choices(scopes, other, depth - 1)
         case "identifier":
-            binding = scopes.binding(node.text, node) or comprehended(node)
+            binding = comprehended(node) or scopes.binding(node.text, node)
             if binding is None or binding.value is None:
                 return []
             if binding.kind == "assign":
@@ -55,7 +55,7 @@ def elements(scopes: Scopes, node: Node, depth: int = _DEPTH) -> list[Node]:
 
 
 def comprehended(node: Node) -> Binding | None:
-    """A comprehension's variable used before its `for` clause in source order."""
+    """The variable of the nearest comprehension around a name, which is used before its `for` clause in the source."""
     for parent in node.ancestors(
         "list_comprehension", "set_comprehension", "dictionary_comprehension", "generator_expression"
     ):

@@ -8,9 +8,11 @@ of the same file are followed to what they test.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
+from portlint.source.python import predicates, users
 from portlint.source.python.constants import constant
 
 if TYPE_CHECKING:
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from portlint.source.python.scopes import Binding, Scopes
 
 _DEPTH = 10
+_MOST_PREDICATES = 256
+"""small functions whose conditions are kept"""
 
 _PROBES = {
     "torch.cuda.get_device_capability": "device.capability",
@@ -63,6 +67,7 @@ _SM_NAME = re.compile(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|nu
 _NVIDIA_PART = re.compile(
     r"(^|_)(sm_?(at_least_|ge_)?\d{2,3}[af]?|hopper|blackwell|h100|h200|b200|a100|ampere)(_|$)", re.IGNORECASE
 )
+_PLATFORM = re.compile(r"(^|_)platform$")
 _ARITHMETIC = frozenset(("+", "-", "*", "//", "%"))
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
@@ -164,7 +169,7 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
         return Name(query) if query else Literal(False)
     if name == "torch.cuda.device_count":
         return _DEVICE_COUNT
-    if name in ("bool", "str") and len(arguments) == 1:
+    if name in ("bool", "str", "triton.language.constexpr") and len(arguments) == 1:
         return condition(scopes, arguments[0], depth - 1)
     if name == "torch.device" and arguments:
         return condition(scopes, arguments[0], depth - 1)
@@ -198,16 +203,14 @@ def _call(scopes: Scopes, node: Node, depth: int) -> Expression:
     if _last(function) in _CAPABILITY_TESTS and len(arguments) == 1:
         number = constant(scopes, arguments[0])
         return Op(_CAPABILITY_TESTS[_last(function)], (_SM_NUMBER, Literal(number))) if number else UNANSWERABLE
-    if function.type == "identifier" and (local := _returned(scopes, function)) is not None:
-        return condition(scopes, local, depth - 1)
-    if function.type == "identifier" and (refusals := _refusals(scopes, function)):
-        return Op("and", (*(Op("not", (condition(scopes, one, depth - 1),)) for one in refusals), UNANSWERABLE))
-    convention = _by_convention(function)
-    if convention is not None:
-        return convention
-    if name:
-        return Name(name)
-    return Name(function.text) if _is_dotted(function) else UNANSWERABLE
+    if name == "importlib.util.find_spec" and arguments:
+        return Op("if", (_is_installed(scopes, arguments[0]), UNANSWERABLE, Literal(None)))
+    if function.type == "attribute" and function["attribute"].text == "is_cuda" and _is_platform(function["object"]):
+        return Name("is_nvidia")
+    named = _by_convention(function)
+    if named is None:
+        named = Name(name) if name else Name(function.text) if _is_dotted(function) else UNANSWERABLE
+    return _predicate(scopes, node, named, depth)
 
 
 def _each(scopes: Scopes, generator: Node, depth: int) -> list[Expression]:
@@ -293,30 +296,40 @@ def _asks_for_device(scopes: Scopes, operand: Node) -> bool:
     return _DEVICE_GETTER.fullmatch(operand["function"].text) is not None and (known is None or known.kind == "import")
 
 
-def _returned(scopes: Scopes, function: Node) -> Node | None:
-    """The expression that a function of this file returns, if it is a single one."""
-    binding = scopes.only(function.text, function)
-    if binding is None or binding.kind != "function" or binding.value is None:
-        return None
-    returns = [one for one in binding.value["body"].walk("return_statement") if scopes.function(one) == binding.value]
-    return returns[0].children[0] if len(returns) == 1 and returns[0].children else None
+def _predicate(scopes: Scopes, call: Node, named: Expression, depth: int) -> Expression:
+    """What a call of a small function of the tree comes to; where that does not tell, what its name says."""
+    definition = predicates.function(scopes, call["function"])
+    said = _outcome(definition, depth - 1) if definition is not None else None
+    if definition is None or said is None:
+        return named
+    passed: dict[str, Expression] = {}
+    for position, parameter in enumerate(definition["parameters"].children):
+        name = parameter.get("name") or next(iter(parameter.children), parameter)
+        given = call.argument(position, name.text) or parameter.get("value")
+        value = given.constant if given is not None else None
+        passed[name.text] = UNANSWERABLE if value is None else Literal(value)
+    defined = predicates.applied(said, passed)
+    is_plain = definition.source == scopes.source and predicates.is_plain(definition)
+    return defined if is_plain else Op("known", (defined, named))
 
 
-def _refusals(scopes: Scopes, function: Node) -> list[Node]:
-    """The tests after which a predicate of this file returns False, as far as they come before any other return."""
-    binding = scopes.only(function.text, function)
-    if binding is None or binding.kind != "function" or binding.value is None:
-        return []
-    found: list[Node] = []
-    for statement in binding.value["body"].children:
-        inner = list(statement.walk("return_statement"))
-        if statement.type == "if_statement" and len(inner) == 1 and inner[0].parent == statement["consequence"]:
-            if not inner[0].children or constant(scopes, inner[0].children[0]) is not False:
-                break
-            found.append(statement["condition"])
-        elif any(not one.children or constant(scopes, one.children[0]) is not False for one in inner):
-            break
-    return found
+@lru_cache(maxsize=_MOST_PREDICATES)
+def _outcome(definition: Node, depth: int) -> Expression | None:
+    there = users.scopes_of(definition.source)
+    return predicates.outcome(definition, lambda test: condition(there, test, depth))
+
+
+def _is_installed(scopes: Scopes, package: Node) -> Expression:
+    """Whether a package can be installed, by its name or by that of the parameter that has it."""
+    name = constant(scopes, package)
+    if isinstance(name, str):
+        return predicates.is_installed(Literal(name))
+    return predicates.is_installed(Name(package.text)) if package.type == "identifier" else UNANSWERABLE
+
+
+def _is_platform(owner: Node) -> bool:
+    """Whether an object is one that tells NVIDIA's devices from AMD's, as vLLM's `current_platform` does."""
+    return owner.type in ("identifier", "attribute") and _PLATFORM.search(_last(owner)) is not None
 
 
 def _attribute(scopes: Scopes, node: Node, depth: int) -> Expression:
@@ -384,7 +397,11 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
     if name in _PROBES:
         query = _PROBES[name]
         return Name(query) if query else Literal(False)
+    if (loaded := _set_by_import(scopes, node)) is not None:
+        return loaded
     binding = scopes.binding(node.text, node)
+    if binding is not None and binding.kind == "import" and (flag := _flag_elsewhere(scopes, node, depth)) is not None:
+        return Op("known", (flag, _by_convention(node) or Name(name or node.text)))
     if binding is not None and binding.kind == "parameter" and (passed := _passed_to_kernel(scopes, node)) is not None:
         return condition(scopes, passed, depth - 1)
     if binding is not None and binding.value is not None and len(scopes.bindings(node.text, node)) == 1:
@@ -398,6 +415,25 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
     if _GPU_FLAG.match(node.text):
         return _ONLY_WITH_CUDA
     return _by_convention(node) or Name(name or node.text)
+
+
+def _flag_elsewhere(scopes: Scopes, node: Node, depth: int) -> Expression | None:
+    """What a flag stands for that another file of the tree sets once."""
+    found = predicates.meaning(scopes, node)
+    value = found.binding.value if found is not None and found.binding.kind == "assign" else None
+    return condition(found.scopes, value, depth - 1) if found is not None and value is not None and depth else None
+
+
+def _set_by_import(scopes: Scopes, node: Node) -> Expression | None:
+    """`HAS_X`, which is true after the imports of a `try` and false where they fail."""
+    given = {
+        constant(scopes, one.value): one.value for one in scopes.bindings(node.text, node) if one.value is not None
+    }
+    tried = next(given[True].ancestors("try_statement"), None) if given.keys() == {True, False} else None
+    if tried is None or not tried["body"].start <= given[True].start < tried.end:
+        return None
+    packages = tuple(predicates.is_installed(Literal(one)) for one in predicates.imported_in(tried["body"]))
+    return Op("and", (*packages, UNANSWERABLE)) if packages else None
 
 
 def _changed_under_test(scopes: Scopes, node: Node, depth: int) -> Expression | None:
@@ -423,11 +459,12 @@ def _with_true(test: Expression, name: str) -> Expression:
 
 
 def _passed_to_kernel(scopes: Scopes, parameter: Node) -> Node | None:
-    """What every launch of a Triton kernel in the file passes for a parameter (`USE_PTX=IS_NVIDIA`)."""
+    """What every launch or call of a Triton kernel in the file passes for a parameter (`USE_PTX=IS_NVIDIA`)."""
     function = scopes.function(parameter)
     if function is None or function.parent is None or function.parent.type != "decorated_definition":
         return None
-    passed = [launch.argument(None, parameter.text) for launch in scopes.launches(function)]
+    calls = scopes.launches(function) + scopes.callers(function)
+    passed = [call.argument(None, parameter.text) for call in calls]
     first = passed[0] if passed else None
     return first if first is not None and all(one is not None and one.text == first.text for one in passed) else None
 

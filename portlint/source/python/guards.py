@@ -1,14 +1,14 @@
 """The tests that must have gone one way for a Python node to run.
 
 Sources of guards: `if`/`elif`/`else`, `match`, conditional expressions, `and`/`or`, comprehension filters, `while`,
-loops over `range(count)`, `assert`, an early `return`/`raise`/`continue` before the node, pytest and unittest skip
-marks on a function, class, module or case; the fixtures and the `setUp` of a test; a call of a function of the file
-that raises (`_validate(x)`); for a function that is only called or passed on, that one of these places can run; for a
-module that other files import, that one of the imports is reached; that the project names a private function at all;
-that a parameter is None, which it is not where every call passes a value; and the place of a file in a folder of one
-platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`) or the name of a test for GPUs; for JAX,
-that the file, or the `conftest.py` of a test, keeps it to the CPU. What other files say is taken as they say it: no
-third file is asked.
+loops over `range(count)`, `assert`, a `with pytest.raises(...)` around the node, an early `return`/`raise`/`continue`
+before it, pytest and unittest skip marks on a function, class, module or case; the fixtures and the `setUp` of a test;
+a call of a function that raises (`_validate(x)`); for a function that is only called or passed on, that one of these
+places can run; for a module that other files import, that one of the imports is reached; that the project names a
+private function at all; that a parameter is None, which it is not where every call passes a value; and the place of a
+file in a folder of one platform's own (`backends/cuda/` beside `backends/mps/`, `extensions/hpu/`) or the name of a
+test for GPUs; for JAX, that the file, or the `conftest.py` of a test, keeps it to the CPU. What other files say is
+taken as they say it: no third file is asked, but for the small functions that tests call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from portlint.condition import Expression, Guard, Literal, Name, Op, any_way, words_of
 from portlint.source import nearby
 from portlint.source.node import Node
-from portlint.source.python import users
+from portlint.source.python import predicates, users
 from portlint.source.python.conditions import ONLY_ON_NVIDIA, condition, names_nvidia_part
 from portlint.source.python.queries import calls_of
 
@@ -38,6 +38,7 @@ _MOST_CALLS = 64
 _LEAVES = frozenset(("return_statement", "raise_statement", "continue_statement", "break_statement"))
 _LEAVING_CALLS = frozenset(("pytest.skip", "sys.exit", "exit", "quit", "os._exit", "pytest.exit"))
 _CONFIGURE = ("jax.config.update", "jax.config.config.update")
+_EXPECTING = frozenset(("pytest.raises", "self.assertRaises", "self.assertRaisesRegex"))
 _GPU_WORDS = frozenset(("cuda", "gpu", "nvidia"))
 _CUDA = Name("torch.cuda.is_available")
 _CUDA_NAMES = frozenset(("cuda", "nvidia"))
@@ -114,8 +115,9 @@ class Guards:
 
     def _guard(self, test: Node, expected: bool) -> Guard:
         is_none = self._values.is_none(test) if self._values is not None else None
-        tested = condition(self.scopes, test) if is_none is None else Literal(is_none)
-        return Guard(tested, expected, " ".join(test.text.split()), test.line)
+        if is_none is None:
+            return _guard(self.scopes, test, expected)
+        return Guard(Literal(is_none), expected, " ".join(test.text.split()), test.line)
 
     def _between(self, parent: Node, child: Node) -> Iterator[Guard]:
         """The guards that `parent` puts on `child`."""
@@ -129,6 +131,9 @@ class Guards:
             case "boolean_operator":
                 if child == parent["right"]:
                     yield self._guard(parent["left"], parent["operator"].text == "and")
+            case "with_statement":
+                if child == parent["body"] and _fails_on_purpose(parent):
+                    yield Guard(Literal(False), True, "what is expected to fail", parent.line)
             case "while_statement":
                 if child == parent["body"]:
                     yield self._guard(parent["condition"], True)
@@ -228,10 +233,14 @@ class Guards:
             if words & _REGISTERING_WORDS:
                 return None
             method = owner.parent is not None and owner.parent.parent is not None and _is_class(owner.parent.parent)
-        if name.startswith("__") or (method and not name.startswith("_")) or self._following >= _DEPTH:
+        open_to_all = method and not name.startswith("_") and not self._is_closed
+        if name.startswith("__") or open_to_all or self._following >= _DEPTH:
             return None
         uses = self.scopes.uses(name)
         calls = self.scopes.callers(function) + [use for use in uses if _is_passed_on(use)]
+        if method and self._is_closed:
+            owner_name = next(function.ancestors("class_definition"))["name"].text
+            calls += [use for use in uses if _is_called_of(use, owner_name)]
         elsewhere = (users.calls_from_elsewhere(function) or []) if self._asks_others else []
         if not 0 < len(calls) + len(elsewhere) <= _MOST_CALLS or len(calls) != len(uses):
             return None
@@ -253,6 +262,12 @@ class Guards:
             return ()
         asked = (guard for _, guard in self._passed(bound.value["body"]))
         return tuple(guard for guard in asked if guard.condition != Literal(False))
+
+    @cached_property
+    def _is_closed(self) -> bool:
+        """Whether a file of tests is used by no other, so that all uses of what it defines are its own."""
+        place = self.scopes.source.place
+        return self._asks_others and nearby.is_of_tests(place) and not users.imports_of(self.scopes.source.file)
 
     def _branch(self, statement: Node, child: Node) -> Iterator[Guard]:
         """`if a: x elif b: y else: z`: the branch's own test, and that all earlier ones failed."""
@@ -327,24 +342,25 @@ class Guards:
         return found
 
     def _demanded(self, statement: Node) -> Iterator[Guard]:
-        """What is known after a call of a function of the file, which ends the program or the test where it fails."""
+        """What is known after a call of a function that ends the program or the test where it fails."""
         call = statement.children[0] if statement.children else None
         if call is not None and call.type == "assignment":
             call = call.get("right")
-        if call is None or call.type != "call" or call["function"].type != "identifier":
+        if call is None or call.type != "call":
             return
-        bound = self.scopes.only(call["function"].text, call)
-        if bound is None or bound.kind != "function" or bound.value is None:
+        function = predicates.function(self.scopes, call["function"])
+        if function is None:
             return
-        for inner in bound.value["body"].children:
+        scopes = self.scopes if function.source == self.scopes.source else users.scopes_of(function.source)
+        for inner in function["body"].children:
             if inner.type == "if_statement":
                 leaves = inner["consequence"].children[-1:]
                 if leaves and self._aborts(leaves[0]):
-                    yield self._guard(inner["condition"], False)
+                    yield _guard(scopes, inner["condition"], False)
                 elif any(True for _ in inner.walk("return_statement")):
                     return
             elif inner.type == "assert_statement" and inner.children:
-                yield self._guard(inner.children[0], True)
+                yield _guard(scopes, inner.children[0], True)
 
     def _survives(self, statement: Node) -> Iterator[Guard]:
         """What is known after an `if` statement because some of its branches leave."""
@@ -391,6 +407,9 @@ class Guards:
         if bound is not None and bound.kind == "assign" and bound.value is not None and bound.value.type == "call":
             yield from self._mark(bound.value)
             return
+        enabled = decorator.argument(None, "enabled") if decorator.type == "call" else None
+        if enabled is not None and enabled.constant is None and "register" in words_of(last):
+            yield self._guard(enabled, True)
         words = set(last.lower().split("_"))
         if names_nvidia_part(last) and words & _REQUIRING_WORDS:
             yield Guard(ONLY_ON_NVIDIA, True, decorator.text, decorator.line)
@@ -437,9 +456,18 @@ def _pin_of(source: Source) -> Node | None:
     return None
 
 
+def _guard(scopes: Scopes, test: Node, expected: bool) -> Guard:
+    return Guard(condition(scopes, test), expected, " ".join(test.text.split()), test.line)
+
+
 def _as_written(node: Node) -> tuple[Guard, ...]:
     """The guards of a node of another file, as that file alone states them."""
     return Guards(users.scopes_of(node.source)).of(node)
+
+
+def _fails_on_purpose(statement: Node) -> bool:
+    """Whether a test expects the body of a `with` to raise."""
+    return any(call["function"].text in _EXPECTING for call in statement.children[0].walk("call"))
 
 
 def _decorators(definition: Node) -> list[Node]:
@@ -456,6 +484,13 @@ def _asks_for_gpus(argument: Node) -> bool:
 
 def _is_class(node: Node) -> bool:
     return node.type == "class_definition"
+
+
+def _is_called_of(use: Node, owner: str) -> bool:
+    """Whether a use is the call of a method by the name of its class: `Inputs.make(config)`."""
+    parent = use.parent
+    call = parent.parent if parent is not None and parent.type == "attribute" else None
+    return call is not None and call.type == "call" and call["function"].text == f"{owner}.{use.text}"
 
 
 def _is_passed_on(use: Node) -> bool:

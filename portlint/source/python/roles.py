@@ -4,25 +4,25 @@ Values: "tensor", "array" (NumPy), "traced" (a JAX array), "on-host", "on-device
 in host code), "device-tensor" (a tensor, on the device), "read-back" (a number or list that was read from the device),
 "sized-by-data" (a tensor whose shape depends on data on the device), "growing-list" (a list of numbers that is handed
 in, collected, or made of another), "scalar" (a Python number or text), "object" (of a class of this file), "stored"
-(taken from a state dict or a checkpoint), and dtypes by name ("float64").
-Places: "jitted" (inside a function that JAX, torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs
-when the module is imported), "step-loop" (a loop that trains, decodes or validates, or a function that is one such
-step), "loop-count" (a number that another round of the loop has another of), "model-loop" (a loop that runs a model in
-each of more than a few rounds), "accumulated" (a name that nothing but its own assignment changes from round to round,
-in a loop that runs a model as often as is asked for), "occasional" (in some rounds of its loop only), "host-code" (of
-data sets, collators, step closures, tests, and of scripts that prepare data or convert checkpoints: their tensors are
-on the CPU, or may be read), "host-file" (of tests and such scripts),
-"at-rest" (in `__init__`, over a state dict, or called from there only), "only-element" (of a list that is written out,
-or in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose default no known call
-takes, or that its function never reads), "test" (in a test, or a file of tests), "two-kinds-of-device" (in a file that
-names no accelerator but CUDA), "own-package" (an import of a package of the same tree), "guarded-import" (a failed
-import is caught, or the package was looked for before), "only-import-error" (a failed import is caught where it raises
-ImportError, but not where it raises OSError), "closed-over" (a name that a traced function takes from the code around
-it, where the value was made before), "host-torch" (in a file of JAX code that keeps the tensors of torch on the CPU),
-"after-jax" (runs when the file has imported JAX, which has read its variables then), "measures" (in a benchmark or a
-tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute is caught), "guarded-command"
-(a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for all of
-HIP, whatever its architecture).
+(taken from a state dict or a checkpoint), and dtypes by name ("float64"). Places: "jitted" (inside a function that JAX,
+torch.compile or TorchScript traces), "triton-kernel", "import-time" (runs when the module is imported), "step-loop" (a
+loop that trains, decodes or validates, or a function that is one such step), "loop-count" (a number that another round
+of the loop has another of), "model-loop" (a loop that runs a model in each of more than a few rounds), "accumulated" (a
+name that nothing but its own assignment changes from round to round, in a loop that runs a model as often as is asked
+for), "occasional" (in some rounds of its loop only), "host-code" (of data sets, collators, step closures, tests, and of
+scripts that prepare data or convert checkpoints: their tensors are on the CPU, or may be read), "host-file" (of tests
+and such scripts), "at-rest" (in `__init__`, over a state dict, or called from there only), "only-element" (of a list
+that is written out, or in none), "loaded" (by `tl.load`, and not changed since), "default-not-used" (a parameter whose
+default no known call takes, or that its function never reads), "test" (in a test, or a file of tests), "selected-gpu"
+(in a package whose processes select their GPU), "two-kinds-of-device" (in a file that names no accelerator but CUDA),
+"own-package" (an import of a package of the same tree), "guarded-import" (a failed import is caught here or where the
+module is imported, or the package was looked for before), "only-import-error" (a failed import is caught where it
+raises ImportError, but not where it raises OSError), "closed-over" (a name that a traced function takes from the code
+around it, where the value was made before), "host-torch" (in a file of JAX code that keeps the tensors of torch on the
+CPU), "after-jax" (runs when the file has imported JAX, which has read its variables then), "measures" (in a benchmark
+or a tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute is caught), "guarded-
+command" (a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for
+all of HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -33,8 +33,9 @@ last slice of a loop ends after the last element).
 
 from __future__ import annotations
 
+import os
 import re
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import names, words_of
@@ -193,6 +194,9 @@ class Roles:
                 return self._runs_at_import(node)
             case "test":
                 return self._is_of_a_test(node)
+            case "selected-gpu":
+                package = _package_of(self.scopes.source.file)
+                return package is not None and _selects_gpu(package)
             case "two-kinds-of-device":
                 return not self._names_other_accelerators
             case "step-loop":
@@ -202,7 +206,7 @@ class Roles:
             case "occasional":
                 return any(_is_occasional(test) for test in _tests_in_loop(node))
             case "guarded-import":
-                return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node)
+                return self._is_caught(node, _OF_IMPORTS) or self._is_looked_for(node) or self._is_optional(node)
             case "only-import-error":
                 return self._is_caught(node, _IMPORT_ERRORS) and not self._is_caught(node, _OS_ERRORS)
             case "own-package":
@@ -585,6 +589,11 @@ class Roles:
         rounds = iterated.arguments[-1].constant
         return isinstance(rounds, int) and rounds <= _FEW
 
+    def _is_optional(self, statement: Node) -> bool:
+        """Whether the files that import this module catch a failure of a statement that runs with it."""
+        imports = users.imports_of(self.scopes.source.file) if self.scopes.function(statement) is None else ()
+        return bool(imports) and all(self._is_caught(one, _OF_IMPORTS) for one in imports)
+
     def _is_repeated(self, statement: Node) -> bool:
         """Whether an import of the same package stands before it at the left margin, where nothing guards it."""
         package = _package(statement).encode()
@@ -602,7 +611,7 @@ class Roles:
         if not package:
             return False
         for guard in statement.guards:
-            if "importlib.util.find_spec" in names(guard.condition) or package in guard.text.lower():
+            if f"installed {package}" in names(guard.condition) or package in guard.text.lower():
                 return True
         earlier = [use for use in self.scopes.uses("importorskip") if use.start < statement.start]
         skips = [call for use in earlier for call in use.ancestors("call") if call.arguments]
@@ -692,6 +701,23 @@ def _is_occasional(test: Node) -> bool:
     """Whether a test holds in some rounds only: `step % 100 == 0`, or a flag named for logging."""
     remainder = any(one["operator"].text == "%" for one in test.walk("binary_operator"))
     return remainder or _OCCASION.search(test.text) is not None
+
+
+def _package_of(file: str) -> str | None:
+    """The folder of the outermost package around a file."""
+    around = nearby.folders(file) if file else ()
+    packages = [one for one in around if os.path.isfile(os.path.join(one, "__init__.py"))]
+    return packages[-1] if packages else None
+
+
+@cache
+def _selects_gpu(package: str) -> bool:
+    """Whether code of a package that is no test makes one GPU the current one of its process."""
+    return any(
+        b"torch.cuda.set_device(" in (nearby.read(file) or b"")
+        for file in nearby.below(package, (".py",))
+        if not nearby.is_of_tests(os.path.relpath(file, package))
+    )
 
 
 def _is_of_the_tree(statement: Node) -> bool:

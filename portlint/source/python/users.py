@@ -230,10 +230,8 @@ def _is_use(identifier: Node) -> bool:
 
 
 def _is_at_margin(definition: Node) -> bool:
-    parent = definition.parent
-    if parent is not None and parent.type == "decorated_definition":
-        parent = parent.parent
-    return parent is not None and parent.type == "module"
+    """Whether a definition is one of the module's own, under a test or not."""
+    return not any(True for _ in definition.ancestors("function_definition", "class_definition", "lambda"))
 
 
 def _class_around(definition: Node) -> Node | None:

@@ -141,6 +141,7 @@ _DECORATORS_THAT_KEEP = re.compile(
     r"(\(.*\))?"
 )
 """decorators after which a function returns what its body says"""
+_FOR_HOST = re.compile(r"(^|_)(cpu|host)(_|$)")
 _HOST_METHODS = frozenset(("numpy", "tolist", "item"))
 _SELECTIONS = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
 """operations that give as many elements as the data decides"""
@@ -358,7 +359,7 @@ class Values:
             case "attribute":
                 return self._attribute(node, depth)
             case "identifier":
-                return self._identifier(node, depth)
+                return _placed_by_name(node, self._identifier(node, depth))
             case "call":
                 return self._call(node, depth)
         return NOTHING
@@ -988,6 +989,12 @@ class Values:
             else:
                 dtype = ""
         return Abstract(owner.kind or "tensor", dtype, place, owner.sized)
+
+
+def _placed_by_name(name: Node, value: Abstract) -> Abstract:
+    """A tensor of which no more is known than that it is called `seq_lens_cpu` is on the host."""
+    is_open = value.kind == "tensor" and not value.place
+    return msgspec.structs.replace(value, place="host") if is_open and _FOR_HOST.search(name.text) else value
 
 
 def _iterated(name: Node, iterable: Node) -> Node | None:
