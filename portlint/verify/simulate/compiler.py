@@ -7,7 +7,7 @@ resolved before anything runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from portlint.source.cxx.numbers import Integer, literal
@@ -571,7 +571,8 @@ class Compiler:
                     self._add_method(instance, member, template)
                 case "alias_declaration" if template is None:
                     alias = text_of(member.child_by_field_name("name"))
-                    self.scope.names[alias] = self.known_type(member.child_by_field_name("type"))
+                    with suppress(Undecided):
+                        self.scope.names[alias] = self.known_type(member.child_by_field_name("type"))
                 case "type_definition":
                     declarator = member.child_by_field_name("declarator")
                     self.scope.names[text_of(declarator)] = self.known_type(member.child_by_field_name("type"))
@@ -593,18 +594,18 @@ class Compiler:
         if "static" in words or "constexpr" in words:
             value = member.child_by_field_name("default_value")
             if value is not None and declarators and declarators[0].type == "field_identifier":
-                ctype = self.known_type(named) if named is not None and "auto" not in text_of(named) else None
-                expr = self.expression(value)
-                wanted = self.converted(expr, ctype, self.line(member)) if ctype is not None else expr
-                self.scope.names[text_of(declarators[0])] = wanted
+                with suppress(Undecided):  # without it the name is not known, which matters only where it is used
+                    wanted = self.type_of(named)
+                    expr = self.expression(value)
+                    expr = self.converted(expr, wanted, self.line(member)) if wanted is not None else expr
+                    self.scope.names[text_of(declarators[0])] = expr
             return []
         found = []
         for declarator in declarators:
             if declarator.type == "function_declarator":
                 continue
             ctype, is_reference = self.declared(self.known_type(named), declarator)
-            name = declared_name(declarator)
-            found.append((text_of(name), Pointer(ctype) if is_reference else ctype))
+            found.append((text_of(declared_name(declarator)), Pointer(ctype) if is_reference else ctype))
             if is_reference:
                 raise self.undecided("a struct holds a reference", member)
         return found

@@ -14,10 +14,10 @@ from portlint.source import Source
 from portlint.verify.simulate import values as v
 from portlint.verify.simulate.compiler import template_name
 from portlint.verify.simulate.faults import Fault, Undecided
-from portlint.verify.simulate.inputs import PROFILES, asks_for_lane, fill_by
+from portlint.verify.simulate.inputs import DISTINCT, asks_for_lane, fill_by
 from portlint.verify.simulate.launch import compile_kernel, execute, program_of
 from portlint.verify.simulate.machine import Dimensions, Machine
-from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, first_difference
+from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, shown
 from portlint.verify.simulate.program import Function, children, declared_name, line_of, text_of
 from portlint.verify.simulate.statements import Statements
 from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
@@ -30,7 +30,8 @@ _SCRATCH = re.compile(r"sh(ared)?_?|smem|sdata|scratch|buf|cache|warp|temp|tmp|p
 _THREADS = 128
 _RESULT = "result"
 
-_REDUCTIONS: Sequence[Callable[[list[Any]], Any]] = (sum, max, min)
+_REDUCTIONS: Sequence[Callable[[list[Any]], Any]] = (sum, max, min, lambda held: sum(one != 0 for one in held))
+REFERENCE_WIDTH = 32
 
 
 def driven(source: Source, function: Function, reference: Machine, target: Machine) -> Outcome:
@@ -42,7 +43,7 @@ def driven(source: Source, function: Function, reference: Machine, target: Machi
     written = Source(source.path, text, source.language, source.file)
     block = Dimensions((_THREADS, 1, 1))
     valid = 0
-    for profile in PROFILES[:3]:
+    for profile in DISTINCT:
         fill = fill_by(profile)
         try:
             wanted = _run(written, reference, block, fill)
@@ -57,15 +58,11 @@ def driven(source: Source, function: Function, reference: Machine, target: Machi
         found = _compared(wanted, got, target.width)
         if found is not None:
             return Outcome("proven", found[0], function.name, Counterexample(launch, *found[1:]), valid)
-    if not _is_reduction(wanted, reference.width):
-        return Outcome(
-            "refuted", f"the same results at width 32 and {target.width}, called alone", function.name, None, valid
-        )
-    if _is_reduction(got, target.width):
+    if _reduces(wanted, _THREADS):
+        return Outcome("refuted", "the whole block is reduced at either width", function.name, None, valid)
+    if _reduces(got, target.width) and not _reduces(got, reference.width):
         return Outcome("refuted", f"it reduces the {target.width} lanes of the wave", function.name, None, valid)
-    raise Undecided(
-        "it reduces 32 lanes at either width: whether that is right is up to its callers", function.first_line
-    )
+    raise Undecided("whether it is right at either width is up to its callers", function.first_line)
 
 
 def _faulty(function: Function, fault: Fault, launch: str, valid: int) -> Outcome:
@@ -82,34 +79,38 @@ def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Resu
 
 
 def _compared(wanted: Result, got: Result, width: int) -> tuple[str, str, int | None, str, str] | None:
-    """A difference that is wrong in both readings."""
-    if _is_reduction(got, width):
+    """A difference that is wrong however callers count: of reductions, which are known by what they come to at width 32.
+
+    A block's is the same at any width; a wave's is over the wave, or over every 32 threads.
+    """
+    reduced = _THREADS if _reduces(wanted, _THREADS) else REFERENCE_WIDTH if _reduces(wanted, REFERENCE_WIDTH) else 0
+    if not reduced or (reduced < _THREADS and _reduces(got, width)):
         return None
-    difference = first_difference(wanted, got, aware=False)
-    if difference is None:
-        return None
-    reason = f"{difference.where} is {difference.got} at width {width}, {difference.expected} at 32"
-    if got.launch.code.width_aware and not _is_reduction(wanted, 32):
-        raise Undecided("what it returns depends on the width by intention")
-    return reason, difference.where, difference.thread, difference.expected, difference.got
+    kind = _kind(got, _RESULT)
+    one, other = wanted.read(_RESULT, _THREADS, kind), got.read(_RESULT, _THREADS, kind)
+    for at in range(0, _THREADS, reduced):
+        if kind is not None and not equal(one[at], other[at], kind):
+            expected, found = shown(one[at]), shown(other[at])
+            reason = f"thread {at} gets {found} at width {width}, {expected} at 32"
+            return reason, f"what thread {at} gets", at, expected, found
+    return None
 
 
-def _is_reduction(result: Result, width: int) -> bool:
-    """Whether the first lane of each wave has the sum, or an extreme, of the values that its wave was given."""
-    inputs = [name for name in result.buffers if name.startswith("in_")]
-    if _RESULT not in result.buffers or not inputs:
+def _kind(result: Result, name: str) -> Scalar | None:
+    held = result.buffers[name].cells if name in result.buffers else {}
+    found = next((cell[0] for cell in held.values()), None)
+    return found if isinstance(found, Scalar) else None
+
+
+def _reduces(result: Result, width: int) -> bool:
+    """Whether the first of every so many threads has the sum, an extreme or the count of what they were given."""
+    name = next((one for one in result.buffers if one.startswith("in_")), "")
+    given, kind = _kind(result, name), _kind(result, _RESULT)
+    if given is None or kind is None:
         return False
-    kinds = [cell[0] for cell in result.buffers[inputs[0]].cells.values()]
-    out = [cell[0] for cell in result.buffers[_RESULT].cells.values()]
-    if not kinds or not out or not isinstance(kinds[0], Scalar) or not isinstance(out[0], Scalar):
-        return False
-    given = result.read(inputs[0], _THREADS, kinds[0])
-    found = result.read(_RESULT, _THREADS, out[0])
-    for reduce in _REDUCTIONS:
-        waves = range(0, _THREADS, width)
-        if all(equal(reduce(given[at : at + width]), found[at], out[0]) for at in waves):
-            return True
-    return False
+    values, found = result.read(name, _THREADS, given), result.read(_RESULT, _THREADS, kind)
+    waves = range(0, _THREADS, width)
+    return any(all(equal(reduce(values[at : at + width]), found[at], kind) for at in waves) for reduce in _REDUCTIONS)
 
 
 # ---- the kernel ---------------------------------------------------------------------------------------------------
@@ -119,7 +120,8 @@ def _first_lanes(source: Source, function: Function, machine: Machine) -> str:
     """The text of a kernel that calls the function once for each thread."""
     program = program_of(source, machine)
     compiler = Statements(program, machine)
-    given, before = [], []
+    given: list[str] = []
+    before: list[str] = []
     for parameter in children(function.template) if function.template is not None else ():
         name = template_name(parameter)
         if parameter.type.startswith("optional"):
@@ -133,7 +135,9 @@ def _first_lanes(source: Source, function: Function, machine: Machine) -> str:
             given.append(str(value))
     if function.template is not None:
         compiler.bind_template(function.template, [], function.node)
-    listed, arguments, after = [], [], []
+    listed: list[str] = []
+    arguments: list[str] = []
+    after: list[str] = []
     for parameter in function.parameters:
         if parameter.type == "optional_parameter_declaration":
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from portlint.verify.simulate import values as v
@@ -450,8 +451,11 @@ class Expressions(Compiler):
         yes, no = self.expression(parts[1]), self.expression(parts[2])  # type: ignore[arg-type]
         self.conditional -= 1
         yes, no = self.decayed(yes, line), self.decayed(no, line)
-        if isinstance(yes.ctype, Scalar) and isinstance(no.ctype, Scalar):
-            ctype: CType = v.common(yes.ctype, no.ctype) if yes.ctype is not no.ctype else yes.ctype
+        ctype: CType
+        if yes.ctype is no.ctype:
+            ctype = yes.ctype
+        elif isinstance(yes.ctype, Scalar) and isinstance(no.ctype, Scalar):
+            ctype = v.common(yes.ctype, no.ctype)
         else:
             is_null = isinstance(yes.ctype, Scalar) or (isinstance(yes.ctype, Pointer) and yes.ctype.to is None)
             ctype = no.ctype if is_null else yes.ctype
@@ -705,7 +709,7 @@ class Expressions(Compiler):
                 )
                 value = self.converted(value, part, line)
                 for place, (inner, leaf) in enumerate(part.leaves):
-                    taken = v_lift(value.ev, lambda one, place=place: one[place])
+                    taken = v_lift(value.ev, itemgetter(place))
                     found.append((at + inner, leaf, Expr(leaf, taken)))
             elif item is None:
                 found.append((at, part, self.const(_zero_of(part), part)))

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from portlint.source.node import Node
     from portlint.verify.simulate.machine import Machine
 
-_PLAUSIBLE_BLOCKS = (256, 64, 128, 1024, 32)
+_PLAUSIBLE_BLOCKS = (256, 64, 128, 1024)
+_SMALL_BLOCK = 32
+"""tried where nothing else fits: on the target it is half a wave, which code that asks for its width need not serve"""
 _BLOCK_NAMES = re.compile(r"block|threads?|nt$|tpb|tb_?size|cta", re.IGNORECASE)
 _WARP_NAMES = re.compile(r"warp|wave|lanes?", re.IGNORECASE)
 _SIZES = re.compile(
@@ -48,9 +50,13 @@ class Profile(msgspec.Struct, frozen=True):
     """they are below that"""
     seed: int
     negative: bool = False
+    floats: int = 41
+    """how many values floating numbers have, around zero"""
 
 
-PROFILES = (Profile(7, 1), Profile(32, 2), Profile(2, 3), Profile(1000, 4, True))
+PROFILES = (Profile(7, 1), Profile(32, 2, floats=2001), Profile(2, 3), Profile(1000, 4, True, 2001))
+DISTINCT = (Profile(30_000, 5, floats=20_001), Profile(1000, 6, True, 2001), Profile(2, 7))
+"""for functions that may look for an extreme, which few values would hide"""
 """small first: an integer may be an index"""
 
 
@@ -62,6 +68,8 @@ class Trial(msgspec.Struct, frozen=True):
     numbers: Mapping[str, int | float]
     """the scalar parameters"""
     profile: Profile
+    is_guess: bool = False
+    """whether its block is smaller than the waves of the target, and nobody says that the kernel serves it"""
 
     def __str__(self) -> str:
         grid, block = (" x ".join(map(str, _cut(one))) for one in (self.dimensions.grid, self.dimensions.block))
@@ -87,8 +95,9 @@ def fill_by(profile: Profile) -> Fill:
             raise Undecided(f"'{name}' holds pointers")
         number = _mixed(at * 31 + profile.seed * 1_000_003 + sum(map(ord, name)) * 7919)
         if ctype.is_float:
-            # quarters: their sums are exact, whatever the order
-            return float(number % 41 - 20) / 4 if number % 3 or ctype.size > 2 else float(number % 9 - 4) / 4
+            return (
+                float(number % profile.floats - profile.floats // 2) / 4
+            )  # quarters: their sums are exact, whatever the order
         value = number % profile.integers
         if profile.negative and ctype.kind == "i":
             value -= profile.integers // 2
@@ -106,12 +115,16 @@ def _mixed(number: int) -> int:
 def trials(source: Source, program: Program, machine: Machine, kernel: Function, most: int) -> Iterator[Trial]:
     """Launches that fit a kernel, different ones first."""
     launches = launches_of(source, kernel.name)
-    blocks = _blocks(source, kernel, launches)
+    blocks, are_known = _blocks(source, kernel, launches)
     templates = list(islice(_templates(program, machine, kernel, launches), _MOST_TEMPLATES)) or [{}]
     two_dimensional = "threadIdx.y" in text_of(kernel.node)
     found = (
-        Trial(dimensions, chosen, numbers, profile)
-        for variant, (profile, block, template) in enumerate(product(PROFILES, blocks, templates))
+        Trial(dimensions, chosen, numbers, profile, not are_known and block < machine.width)
+        for variant, (turn, (at, (block, template))) in enumerate(
+            product(range(len(PROFILES)), enumerate(product(blocks, templates)))
+        )
+        for profile in (PROFILES[(turn + at) % len(PROFILES)],)
+        if block < _MOST_BLOCK or turn == 0 or len(blocks) == 1
         for dimensions in (Dimensions(block=_shape(block, two_dimensional), grid=(2 if variant % 2 else 1, 1, 1)),)
         for chosen in (_for_block(template, block),)
         for numbers in (_numbers(program, machine, kernel, chosen, dimensions, variant),)
@@ -157,11 +170,11 @@ def _kernel_name(kernel: Node) -> str:
     return (named["name"].text if named is not None else kernel.text.strip("()& ")).rpartition("::")[2]
 
 
-def _blocks(source: Source, kernel: Function, launches: list[KernelLaunch]) -> list[int]:
-    """Block sizes: those of the launches, else what the kernel is bound to, else plausible ones."""
+def _blocks(source: Source, kernel: Function, launches: list[KernelLaunch]) -> tuple[list[int], bool]:
+    """Block sizes: those of the launches, else what the kernel is bound to, else plausible ones; and which it is."""
     known = [size for launch in launches for size in launch.blocks if 1 <= size <= _MOST_BLOCK]
     if known and all(launch.blocks for launch in launches):
-        return list(dict.fromkeys(known))
+        return list(dict.fromkeys(known)), True
     lines = source.text.decode(errors="replace").splitlines()
     head = "\n".join(lines[max(0, kernel.first_line - 2) : kernel.node.start_point[0] + 4])
     bound = _BOUNDS.search(head) if not kernel.unit else None
@@ -169,13 +182,14 @@ def _blocks(source: Source, kernel: Function, launches: list[KernelLaunch]) -> l
     if bound is not None:
         found += [size for size in _constants_named(source, bound[1].strip()) if 1 <= size <= _MOST_BLOCK]
         if found:
-            return list(dict.fromkeys(found))
+            return list(dict.fromkeys(found)), True
     used = set(re.findall(r"\b[A-Z]\w*\b|\bk[A-Z]\w*\b", "\n".join(lines)))
     for name in sorted(one for one in used if _BLOCK_NAMES.search(one)):
         found += [
             size for size in _constants_named(source, name) if size in (32, 64, 96, 128, 192, 256, 384, 512, 1024)
         ]
-    return list(dict.fromkeys([*found[:2], *_PLAUSIBLE_BLOCKS]))
+    guessed = [*found[:2], *(one for one in _PLAUSIBLE_BLOCKS if one != _MOST_BLOCK or not found), _SMALL_BLOCK]
+    return list(dict.fromkeys(guessed)), False
 
 
 def _constants_named(source: Source, name: str) -> list[int]:

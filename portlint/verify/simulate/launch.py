@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +56,9 @@ def compile_kernel(
     return code, compiler
 
 
-def execute(code: Code, dimensions: Dimensions, arguments: Mapping[str, Any], fill: Fill, seed: int = 0) -> Result:
+def execute(
+    code: Code, dimensions: Dimensions, arguments: Mapping[str, Any], fill: Fill, seed: int = 0, until: float = math.inf
+) -> Result:
     """Execute a kernel. A list as an argument becomes a buffer of its length, a number is converted.
 
     A pointer that is given nothing gets a buffer that grows, filled by `fill`. Raises Fault and Undecided.
@@ -71,6 +74,7 @@ def execute(code: Code, dimensions: Dimensions, arguments: Mapping[str, Any], fi
             filler(buffer)
         buffers[name] = buffer
     launch = Launch(code, dimensions, given, module)
+    launch.until = until
     waves = run(launch, seed)
     return Result(buffers, launch, waves)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import time
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeAlias
 
@@ -17,7 +19,7 @@ Step: TypeAlias = "Generator[tuple[str, list[int]], Any, Lanes]"
 Evaluate: TypeAlias = "Callable[[Wave, Lanes], Values]"
 Execute: TypeAlias = "Callable[[Wave, Lanes], Step]"
 
-_MOST_STEPS = 4_000_000
+_MOST_STEPS = 1_500_000
 """lane steps of loops in one launch; code that takes longer is taken to wait for something"""
 
 
@@ -81,6 +83,8 @@ class Launch:
         self.arguments = arguments
         self.module = module
         self.steps = 0
+        self.until = math.inf
+        """when to give up"""
         self.reached: set[tuple[int, int]] = set()
         """the statements that some lane has executed"""
 
@@ -89,6 +93,8 @@ class Launch:
         self.steps += lanes
         if self.steps > _MOST_STEPS:
             raise Undecided("a loop does not end within the steps that are tried", line)
+        if time.monotonic() > self.until:
+            raise Undecided("running it takes too long", line)
 
 
 class Block:

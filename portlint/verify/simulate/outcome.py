@@ -42,8 +42,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexample | None:
-    """The first element that differs. Of code that asks for its width, only what the same thread writes both times
-    and what more than one wave has a part in: a result per wave is another one by intention.
+    """The first element that differs.
+
+    Of code that asks for its width, only what the same thread writes both times and what more than one wave has a part
+    in: a result per wave is another one by intention.
     """
     expected, found = written(wanted), written(got)
     for name, at in sorted(expected.keys() | found.keys()):
@@ -71,6 +73,29 @@ def _initial(result: Result, name: str, at: int, ctype: CType) -> Any:
     if buffer is None:
         return None
     return buffer.load(at, ctype, 0)[0]
+
+
+def multiset(result: Result) -> dict[str, list[Any]]:
+    """The values that each buffer is left with, whatever their order."""
+    found: dict[str, list[Any]] = {}
+    for (name, _), (_, value, _) in written(result).items():
+        found.setdefault(name, []).append(value)
+    return {name: sorted(values, key=lambda one: (one is None, one or 0)) for name, values in found.items()}
+
+
+def unlike(wanted: Result, got: Result) -> Counterexample | None:
+    """How the values that buffers are left with differ, their order left out; None where they do not."""
+    one, other = multiset(wanted), multiset(got)
+    kinds = {name: cell[0] for (name, _), cell in written(wanted).items()}
+    for name in sorted(one.keys() | other.keys()):
+        left, right = one.get(name, []), other.get(name, [])
+        ctype = kinds.get(name)
+        if ctype is None or len(left) != len(right):
+            return Counterexample("", f"the number of elements in {name}", None, str(len(left)), str(len(right)))
+        for a, b in zip(left, right, strict=True):
+            if not equal(a, b, ctype):
+                return Counterexample("", f"one of the elements of {name}", None, shown(a), shown(b))
+    return None
 
 
 def says_something(wanted: Result, got: Result) -> bool:

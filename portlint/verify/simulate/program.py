@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _RECORDS = ("struct_specifier", "class_specifier", "union_specifier")
 _AROUND = frozenset(
-    ("translation_unit", "namespace_definition", "declaration_list", "linkage_specification", "ERROR", "friend_declaration")
-)  # fmt: skip
+    "translation_unit namespace_definition declaration_list linkage_specification ERROR friend_declaration".split()
+)
 
 
 class Function(msgspec.Struct, frozen=True, eq=False):

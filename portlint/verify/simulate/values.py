@@ -231,7 +231,8 @@ def _float_to_int(value: float, ctype: Scalar) -> int:
     """Truncation, and the nearest value of the type where it does not fit, as GPUs do it."""
     if math.isnan(value):
         return 0
-    low, high = (-(1 << ctype.bits - 1), (1 << ctype.bits - 1) - 1) if ctype.kind == "i" else (0, (1 << ctype.bits) - 1)
+    low = -(1 << ctype.bits - 1) if ctype.kind == "i" else 0
+    high = low + (1 << ctype.bits) - 1
     return high if value >= high else low if value <= low else int(value)
 
 
