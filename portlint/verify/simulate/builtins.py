@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import tree_sitter
 
 _SHUFFLE = re.compile(r"__shfl(_up|_down|_xor)?(_sync)?")
+_WRAPPED = re.compile(r"WARP_SHFL(_UP|_DOWN|_XOR)?")
+"""PyTorch's, which choose the builtin and the mask by the platform"""
 _VOTE = re.compile(r"__(any|all|ballot)(_sync)?")
 _REDUCE = re.compile(r"__reduce_(add|min|max|and|or|xor)_sync")
 _ATOMIC = re.compile(
@@ -109,7 +111,8 @@ _CONVERSIONS: Mapping[str, Scalar] = {
 }
 _HALVES = {"__hadd": "+", "__hsub": "-", "__hmul": "*", "__hdiv": "/", "__hlt": "<", "__hgt": ">", "__heq": "=="}
 _LARGEST: Mapping[str, float] = {
-    "float": 3.4028234663852886e38, "double": 1.7976931348623157e308, "half": 65504.0, "bfloat16": 3.3895313892515355e38,
+    "float": 3.4028234663852886e38, "double": 1.7976931348623157e308, "half": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
 }  # fmt: skip
 _SMALLEST: Mapping[str, float] = {"float": 2.0**-126, "double": 2.0**-1022, "half": 2.0**-14, "bfloat16": 2.0**-126}
 _LIMITS: Mapping[str, Callable[[Scalar], Any]] = {
@@ -144,6 +147,9 @@ class Builtins(Expressions):
             return self.barrier(match[1] or "", arguments, node)
         if name == "__syncwarp":
             return self._sync_wave(arguments, node)
+        if match := _WRAPPED.fullmatch(name):
+            wrapped = f"__shfl{(match[1] or '').lower()}"
+            return self._shuffle(wrapped, (match[1] or "_index")[1:].lower(), arguments[:3], node, sync=False)
         if match := _SHUFFLE.fullmatch(name):
             return self._shuffle(name, (match[1] or "_index")[1:], arguments, node, sync=bool(match[2]))
         if match := _VOTE.fullmatch(name):

@@ -265,6 +265,40 @@ class Calls(Builtins):
                 return None
         return None
 
+    def cast_operator(self, expr: Expr, ctype: CType, line: int) -> Expr | None:
+        """A call of `operator T()`; None for a struct that has none for that type."""
+        if not isinstance(expr.ctype, Record) or isinstance(ctype, Record):
+            return None
+        for method, owner in self.methods(expr.ctype, "operator cast"):
+            declared = method.node.child_by_field_name("declarator")
+            assert declared is not None
+            assert isinstance(owner.declared, Instance)
+            saved, self.scope = self.scope, Scope(owner.declared.scope)
+            try:
+                named = self.known_type(declared.child_by_field_name("type"))
+                inner = declared.child_by_field_name("declarator")
+                while inner is not None and "function" not in inner.type:
+                    named = Pointer(named) if "pointer" in inner.type else named
+                    inner = inner.child_by_field_name("declarator")
+            finally:
+                self.scope = saved
+            if v.same(named, ctype):
+                return self._cast_call(method, owner, expr, named, line)
+        return None
+
+    def _cast_call(self, method: Function, owner: Record, expr: Expr, ctype: CType, line: int) -> Expr:
+        assert isinstance(owner.declared, Instance)
+        outer = Scope(owner.declared.scope)
+        outer.names["this type"] = owner
+        before: list[Callable[[Wave, Lanes], None]] = []
+        outer.names["this place"] = self._this_place(expr, owner, before, method.node)
+        body = method.node.child_by_field_name("body")
+        assert body is not None
+        self.used[method.node.id] = method
+        del line
+        key = (method.unit, method.node.id, id(owner))
+        return self._in_place(Frame(ctype, is_kernel=False), [], body, outer, [], before, method.node, key)
+
     # ---- constructors ---------------------------------------------------------------------------------------------
 
     def _constructors(self, record: Record) -> list[tuple[Function, Record]]:

@@ -525,8 +525,8 @@ class Compiler:
     def instantiated(self, declaration: RecordDeclaration, values: list[Any]) -> Record:
         """The struct for template arguments."""
         arguments = tuple(one.const if isinstance(one, Expr) else id(one) for one in values)
-        outer_type = self.scope.find("this type") if declaration.node.parent is not None else None
-        key = (declaration.unit, declaration.node.id, arguments, id(outer_type))
+        around = id(self.scope) if _is_nested(declaration.node) else 0
+        key = (declaration.unit, declaration.node.id, arguments, around)
         if key in self._records:
             return self._records[key]
         outer, self.scope = self.scope, Scope(self.scope if _is_nested(declaration.node) else None)
@@ -622,6 +622,10 @@ class Compiler:
 
     def _add_method(self, instance: Instance, node: tree_sitter.Node, template: tree_sitter.Node | None) -> None:
         declarator = node.child_by_field_name("declarator")
+        if declarator is not None and declarator.type == "operator_cast":
+            method = Function("operator cast", node, template, instance.declaration.unit, instance.declaration.name)
+            instance.methods.setdefault("operator cast", []).append(method)
+            return
         while declarator is not None and declarator.type != "function_declarator":
             declarator = declarator.child_by_field_name("declarator") or next(iter(children(declarator)), None)
         if declarator is None or node.child_by_field_name("body") is None:

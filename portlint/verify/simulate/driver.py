@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from portlint.source import Source
 from portlint.verify.simulate import values as v
 from portlint.verify.simulate.compiler import template_name
@@ -17,7 +19,7 @@ from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.inputs import DISTINCT, asks_for_lane, fill_by
 from portlint.verify.simulate.launch import compile_kernel, execute, program_of
 from portlint.verify.simulate.machine import Dimensions, Machine
-from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, shown
+from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, is_about, shown
 from portlint.verify.simulate.program import Function, children, declared_name, line_of, text_of
 from portlint.verify.simulate.statements import Statements
 from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
@@ -29,30 +31,54 @@ _NAME = "portlint_driver"
 _SCRATCH = re.compile(r"sh(ared)?_?|smem|sdata|scratch|buf|cache|warp|temp|tmp|partial|storage", re.IGNORECASE)
 _THREADS = 128
 _RESULT = "result"
+_KEEPERS = (1, 32, 128)
+"""every so many threads keep their result: of a reduction the others may have none"""
 
 _REDUCTIONS: Sequence[Callable[[list[Any]], Any]] = (sum, max, min, lambda held: sum(one != 0 for one in held))
-REFERENCE_WIDTH = 32
+_WARP = 32
 
 
-def driven(source: Source, function: Function, reference: Machine, target: Machine) -> Outcome:
+def driven(
+    source: Source, line: int | None, function: Function, reference: Machine, target: Machine, *, breaks: bool
+) -> Outcome:
     """Run a function alone. Raises Undecided."""
     if function.owner:
         raise Undecided("a method that no kernel of the file calls", function.first_line)
-    first = _first_lanes(source, function, reference)
-    text = source.text + b"\n" + first.encode()
-    written = Source(source.path, text, source.language, source.file)
+    reasons: list[Undecided] = []
+    for keeps in _KEEPERS:
+        text = source.text + b"\n" + _kernel_text(source, function, reference, keeps).encode()
+        written = Source(source.path, text, source.language, source.file)
+
+        def matters(fault: Fault) -> bool:
+            return is_about(source, fault, line, breaks=breaks)
+
+        try:
+            return _judged(written, function, reference, target, keeps, matters)
+        except _Unsuitable as error:
+            reasons.append(error)
+    raise reasons[0]
+
+
+def _judged(
+    source: Source,
+    function: Function,
+    reference: Machine,
+    target: Machine,
+    keeps: int,
+    matters: Callable[[Fault], bool],
+) -> Outcome:
     block = Dimensions((_THREADS, 1, 1))
     valid = 0
     for profile in DISTINCT:
         fill = fill_by(profile)
         try:
-            wanted = _run(written, reference, block, fill)
+            wanted = _run(source, reference, block, fill)
         except Fault as fault:
-            raise Undecided(f"at width 32 already: {fault.reason}", fault.line) from None
+            raise _Unsuitable(f"at width 32 already: {fault.reason}", fault.line) from None
         valid += 1
         launch = f"'{function.name}' called by {_THREADS} threads, inputs of seed {profile.seed}"
         try:
-            got = _run(written, target, block, fill)
+            got = _run_leniently(source, target, block, fill, matters)
         except Fault as fault:
             return _faulty(function, fault, launch, valid)
         found = _compared(wanted, got, target.width)
@@ -60,9 +86,13 @@ def driven(source: Source, function: Function, reference: Machine, target: Machi
             return Outcome("proven", found[0], function.name, Counterexample(launch, *found[1:]), valid)
     if _reduces(wanted, _THREADS):
         return Outcome("refuted", "the whole block is reduced at either width", function.name, None, valid)
-    if _reduces(got, target.width) and not _reduces(got, reference.width):
+    if keeps == 1 and _reduces(got, target.width) and not _reduces(got, reference.width):
         return Outcome("refuted", f"it reduces the {target.width} lanes of the wave", function.name, None, valid)
     raise Undecided("whether it is right at either width is up to its callers", function.first_line)
+
+
+class _Unsuitable(Undecided):
+    """The function does not run like that at width 32."""
 
 
 def _faulty(function: Function, fault: Fault, launch: str, valid: int) -> Outcome:
@@ -78,12 +108,24 @@ def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Resu
     return execute(code, block, numbers, fill)
 
 
+def _run_leniently(
+    source: Source, machine: Machine, block: Dimensions, fill: Any, matters: Callable[[Fault], bool]
+) -> Result:
+    """A run on the target; masks are looked over where the finding is not about them."""
+    try:
+        return _run(source, machine, block, fill)
+    except Fault as fault:
+        if matters(fault):
+            raise
+    return _run(source, msgspec.structs.replace(machine, checks_masks=False), block, fill)
+
+
 def _compared(wanted: Result, got: Result, width: int) -> tuple[str, str, int | None, str, str] | None:
-    """A difference that is wrong however callers count: of reductions, which are known by what they come to at width 32.
+    """A difference that is wrong however callers count: of reductions, known by what they come to at width 32.
 
     A block's is the same at any width; a wave's is over the wave, or over every 32 threads.
     """
-    reduced = _THREADS if _reduces(wanted, _THREADS) else REFERENCE_WIDTH if _reduces(wanted, REFERENCE_WIDTH) else 0
+    reduced = _THREADS if _reduces(wanted, _THREADS) else _WARP if _reduces(wanted, _WARP) else 0
     if not reduced or (reduced < _THREADS and _reduces(got, width)):
         return None
     kind = _kind(got, _RESULT)
@@ -116,13 +158,34 @@ def _reduces(result: Result, width: int) -> bool:
 # ---- the kernel ---------------------------------------------------------------------------------------------------
 
 
-def _first_lanes(source: Source, function: Function, machine: Machine) -> str:
-    """The text of a kernel that calls the function once for each thread."""
-    program = program_of(source, machine)
-    compiler = Statements(program, machine)
+def _kernel_text(source: Source, function: Function, machine: Machine, keeps: int) -> str:
+    """The text of a kernel that calls the function once for each thread, and keeps every so many results."""
+    compiler = Statements(program_of(source, machine), machine)
+    template = _template(compiler, function)
+    writer = _Writer()
+    for parameter in function.parameters:
+        if parameter.type == "optional_parameter_declaration":
+            break
+        name = text_of(declared_name(parameter.child_by_field_name("declarator"))) or f"p{len(writer.arguments)}"
+        ctype, reference = compiler.parameter_type(parameter, None)
+        writer.parameter(name, ctype, line_of(parameter), reference=reference)
+    named = compiler.type_of(function.node.child_by_field_name("type"))
+    if named is None or isinstance(named, Array):
+        raise Undecided("what the function returns is not known", function.first_line)
+    call = f"{function.name}{template}({', '.join(writer.arguments)});"
+    if named is not v.VOID:
+        writer.listed.append(f"{named}* {_RESULT}")
+        call = f"{named} result_here = {call} if (threadIdx.x % {keeps} == 0) {_RESULT}[threadIdx.x] = result_here;"
+    body = " ".join([*writer.before, call, *writer.after])
+    return f"__global__ void {_NAME}({', '.join(writer.listed)}) {{ {body} }}\n"
+
+
+def _template(compiler: Statements, function: Function) -> str:
+    """Arguments for the template parameters, which the compiler is told as well."""
     given: list[str] = []
-    before: list[str] = []
-    for parameter in children(function.template) if function.template is not None else ():
+    if function.template is None:
+        return ""
+    for parameter in children(function.template):
         name = template_name(parameter)
         if parameter.type.startswith("optional"):
             break
@@ -130,58 +193,58 @@ def _first_lanes(source: Source, function: Function, machine: Machine) -> str:
             compiler.scope.names[name] = v.FLOAT
             given.append("float")
         else:
-            value = 32 if re.search(r"warp|width|size|lane", name, re.IGNORECASE) else 4
+            value = _WARP if re.search(r"warp|width|size|lane", name, re.IGNORECASE) else 4
             compiler.scope.names[name] = compiler.const(value, v.INT)
             given.append(str(value))
-    if function.template is not None:
-        compiler.bind_template(function.template, [], function.node)
-    listed: list[str] = []
-    arguments: list[str] = []
-    after: list[str] = []
-    for parameter in function.parameters:
-        if parameter.type == "optional_parameter_declaration":
-            break
-        name = text_of(declared_name(parameter.child_by_field_name("declarator"))) or f"p{len(arguments)}"
-        ctype, reference = compiler.parameter_type(parameter, None)
+    compiler.bind_template(function.template, [], function.node)
+    return f"<{', '.join(given)}>" if given else ""
+
+
+class _Writer:
+    """The parts of a kernel around a call: its parameters, and what comes before and after."""
+
+    def __init__(self) -> None:
+        self.listed: list[str] = []
+        self.arguments: list[str] = []
+        self.before: list[str] = []
+        self.after: list[str] = []
+
+    def parameter(self, name: str, ctype: CType, line: int, *, reference: bool) -> None:
+        """What the call passes for a parameter: each thread a value of its own, where it is one."""
+        self.arguments.append(name)
         if isinstance(ctype, Pointer):
-            arguments.append(_pointer(name, ctype, listed, before, after))
+            self._pointer(name, ctype)
+        elif isinstance(ctype, Array) and isinstance(ctype.of, Scalar) and ctype.length:
+            self._array(name, ctype.of, ctype.length)
         elif isinstance(ctype, Scalar) and re.search(r"mask", name, re.IGNORECASE):
-            raise Undecided(f"what callers pass as '{name}' is not known", line_of(parameter))
+            raise Undecided(f"what callers pass as '{name}' is not known", line)
         elif isinstance(ctype, Scalar) and asks_for_lane(name) and not ctype.is_float:
-            before.append(f"{ctype} {name} = threadIdx.x;")
-            arguments.append(name)
-        elif isinstance(ctype, Scalar) and not ctype.is_float and arguments and not reference:
-            listed.append(f"{ctype} {name}")
-            arguments.append(name)
-        elif isinstance(ctype, Scalar) or (isinstance(ctype, Record) and ctype.declared is None):
-            listed.append(f"{ctype}* in_{name}")
-            before.append(f"{ctype} {name} = in_{name}[threadIdx.x];")
-            arguments.append(name)
+            self.before.append(f"{ctype} {name} = threadIdx.x;")
+        elif isinstance(ctype, Scalar) and not ctype.is_float and len(self.arguments) > 1 and not reference:
+            self.listed.append(f"{ctype} {name}")
+        elif all(isinstance(leaf, Scalar) for _, leaf in ctype.leaves) and isinstance(ctype, Scalar | Record):
+            self.listed.append(f"{ctype}* in_{name}")
+            self.before.append(f"{ctype} {name} = in_{name}[threadIdx.x];")
             if reference:
-                after.append(f"in_{name}[threadIdx.x] = {name};")
+                self.after.append(f"in_{name}[threadIdx.x] = {name};")
         else:
-            raise Undecided(f"what callers pass as '{name}' is not known", line_of(parameter))
-    named = compiler.type_of(function.node.child_by_field_name("type"))
-    if named is None or not isinstance(named, CType) or isinstance(named, Array):
-        raise Undecided("what the function returns is not known", function.first_line)
-    template = f"<{', '.join(given)}>" if given else ""
-    call = f"{function.name}{template}({', '.join(arguments)});"
-    if named is not v.VOID:
-        listed.append(f"{named}* {_RESULT}")
-        call = f"{_RESULT}[threadIdx.x] = {call}"
-    body = " ".join([*before, call, *after])
-    return f"__global__ void {_NAME}({', '.join(listed)}) {{ {body} }}\n"
+            raise Undecided(f"what callers pass as '{name}' is not known", line)
 
+    def _array(self, name: str, of: Scalar, length: int) -> None:
+        copy, element = f"for (int at = 0; at < {length}; ++at)", f"in_{name}[threadIdx.x * {length} + at]"
+        self.listed.append(f"{of}* in_{name}")
+        self.before.append(f"{of} {name}[{length}]; {copy} {name}[at] = {element};")
+        self.after.append(f"{copy} {element} = {name}[at];")
 
-def _pointer(name: str, ctype: Pointer, listed: list[str], before: list[str], after: list[str]) -> str:
-    if ctype.to is None or isinstance(ctype.to, Pointer | Array):
-        raise Undecided(f"what callers pass as '{name}' is not known")
-    if not _SCRATCH.search(name):
-        listed.append(f"{ctype.to}* {name}")
-        return name
-    listed.append(f"{ctype.to}* given_{name}")
-    before.append(f"__shared__ {ctype.to} {name}[{4 * _THREADS}];")
-    before.append(f"for (int at = threadIdx.x; at < {4 * _THREADS}; at += {_THREADS}) {name}[at] = given_{name}[at];")
-    before.append("__syncthreads();")
-    after.append("__syncthreads();")
-    return name
+    def _pointer(self, name: str, ctype: Pointer) -> None:
+        if ctype.to is None or isinstance(ctype.to, Pointer | Array):
+            raise Undecided(f"what callers pass as '{name}' is not known")
+        if not _SCRATCH.search(name):
+            self.listed.append(f"{ctype.to}* {name}")
+            return
+        size = 4 * _THREADS
+        copy = f"for (int at = threadIdx.x; at < {size}; at += {_THREADS})"
+        self.listed.append(f"{ctype.to}* given_{name}")
+        self.before.append(f"__shared__ {ctype.to} {name}[{size}]; {copy} {name}[at] = given_{name}[at];")
+        self.before.append("__syncthreads();")
+        self.after.append("__syncthreads();")

@@ -55,6 +55,10 @@ class Expressions(Compiler):
         """A call of an operator that the program defines; None where it defines none that fits."""
         raise NotImplementedError
 
+    def cast_operator(self, expr: Expr, ctype: CType, line: int) -> Expr | None:
+        """A call of `operator T()`; None for a struct that has none for that type."""
+        raise NotImplementedError
+
     def construct(self, ctype: CType, arguments: list[Expr], node: tree_sitter.Node) -> Expr:
         """A value of a type from arguments."""
         raise NotImplementedError
@@ -198,6 +202,9 @@ class Expressions(Compiler):
                 return Expr(ctype, expr.ev, expr.const)
             if isinstance(source, Scalar) and expr.const == 0:
                 return self.const((None, 0), ctype)
+        cast = self.cast_operator(expr, ctype, line)
+        if cast is not None:
+            return cast
         if isinstance(source, Pointer) and ctype is v.BOOL:
             return Expr(ctype, v_lift(expr.ev, lambda address: int(address[0] is not None)))
         both = isinstance(source, GroupType) and isinstance(ctype, GroupType)
@@ -268,11 +275,11 @@ class Expressions(Compiler):
             if called is None:
                 raise self.undecided(f"'{text_of(node)[:40]}' of '{left.ctype}' and '{right.ctype}'", node)
             return called
-        if symbol in ("<<", ">>"):
-            ctype = v.promoted(left.ctype)
+        is_shift = symbol in ("<<", ">>")
+        ctype = v.promoted(left.ctype) if is_shift else v.common(left.ctype, right.ctype)
+        if is_shift:
             left, right = self.converted(left, ctype, 0), self.converted(right, v.LONG, 0)
         else:
-            ctype = v.common(left.ctype, right.ctype)
             left, right = self.converted(left, ctype, 0), self.converted(right, ctype, 0)
         operation = v.operation(symbol, ctype)
         if operation is None:

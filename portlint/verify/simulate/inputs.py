@@ -127,7 +127,7 @@ def trials(source: Source, program: Program, machine: Machine, kernel: Function,
         if block < _MOST_BLOCK or turn == 0 or len(blocks) == 1
         for dimensions in (Dimensions(block=_shape(block, two_dimensional), grid=(2 if variant % 2 else 1, 1, 1)),)
         for chosen in (_for_block(template, block),)
-        for numbers in (_numbers(program, machine, kernel, chosen, dimensions, variant),)
+        for numbers in (_numbers(program, machine, kernel, chosen, dimensions, variant, launches),)
     )
     return islice(found, most)
 
@@ -149,6 +149,8 @@ class KernelLaunch(msgspec.Struct, frozen=True):
     """the threads of a block, where that is known"""
     template: tuple[str, ...]
     """its template arguments as they are written"""
+    arguments: tuple[int | None, ...]
+    """those that are constants"""
 
 
 def launches_of(source: Source, name: str) -> list[KernelLaunch]:
@@ -161,8 +163,15 @@ def launches_of(source: Source, name: str) -> list[KernelLaunch]:
         if config is None or _kernel_name(config.kernel) != name:
             continue
         sizes = tuple(dict.fromkeys(size for size, _ in config.block.block_sizes))
-        found.append(KernelLaunch(sizes, tuple(one.text for one in config.template_arguments)))
+        given = tuple(_integer(one) for one in call.arguments)
+        template = tuple(one.text for one in config.template_arguments)
+        found.append(KernelLaunch(sizes, template, given if config.kernel.text in call["function"].text else ()))
     return found
+
+
+def _integer(node: Node) -> int | None:
+    value = node.constant
+    return int(value) if isinstance(value, int) else None
 
 
 def _kernel_name(kernel: Node) -> str:
@@ -299,6 +308,7 @@ def _numbers(
     template: Mapping[str, Any],
     dimensions: Dimensions,
     variant: int,
+    launches: list[KernelLaunch],
 ) -> dict[str, int | float]:
     """A number for each scalar parameter, by its name and type."""
     compiler = Statements(program, machine)
@@ -310,14 +320,18 @@ def _numbers(
     size = (total, total - 5, total // 2 + 3, 2 * total + 7)[variant % 4]
     found: dict[str, int | float] = {}
     several = 0
-    for parameter in kernel.parameters:
+    fixed = [one.arguments for one in launches if len(one.arguments) == len(kernel.parameters)]
+    for place, parameter in enumerate(kernel.parameters):
         name = text_of(declared_name(parameter.child_by_field_name("declarator")))
         ctype = compiler.parameter_type(parameter, None)[0]
         if isinstance(ctype, Record):
             continue
         if not isinstance(ctype, Scalar):
             continue
-        if ctype.is_float:
+        given = {one[place] for one in fixed}
+        if len(given) == 1 and (value := given.pop()) is not None:
+            found[name] = value
+        elif ctype.is_float:
             found[name] = 1e-5 if "eps" in name.lower() else 0.5 if variant % 2 else 1.0
         elif ctype.kind == "b":
             found[name] = variant % 2

@@ -87,10 +87,11 @@ class _States:
 
 def preprocess(source: Source, machine: Machine) -> list[Unit]:
     """The file and the headers of its tree that it includes, headers first."""
-    own = _WAVES_OF_64 if machine.width == 64 else _WAVES_OF_32
-    given = {
-        **_BUILT_IN, **_PLATFORMS[machine.platform], **(own if machine.platform == "rocm" else {}), **machine.macros
-    }  # fmt: skip
+    width = str(machine.width)
+    given = {**_BUILT_IN, "C10_WARP_SIZE": width, **_PLATFORMS[machine.platform]}
+    if machine.platform == "rocm":
+        given |= _WAVES_OF_64 if machine.width == 64 else _WAVES_OF_32
+    given |= machine.macros
     macros = {name: Macro(name, None, body, 0, 0, 0) for name, body in given.items()}
     state = _Files(macros)
     state.read(source.text, source.file, "")

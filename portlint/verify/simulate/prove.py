@@ -13,12 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from portlint.source import nearby
+from portlint.source.cxx.users import users_of
 from portlint.verify.simulate.driver import driven
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.inputs import Trial, fill_by, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
 from portlint.verify.simulate.machine import Code, Machine
-from portlint.verify.simulate.outcome import Counterexample, Outcome, first_difference, says_something, shown, unlike
+from portlint.verify.simulate.outcome import (
+    Counterexample,
+    Outcome,
+    first_difference,
+    is_about,
+    says_something,
+    shown,
+    unlike,
+)
 from portlint.verify.simulate.program import Function
 
 if TYPE_CHECKING:
@@ -33,6 +43,8 @@ _MOST_TRIALS = 24
 _ENOUGH = 6
 """launches that say something, after which an assumption is refuted"""
 _MOST_KERNELS = 3
+_MOST_USERS = 6
+"""files that are asked for a constant of a header"""
 _DEFINED = re.compile(r"#\s*define\s+(\w+)|\b(?:const|constexpr|enum)\b[^=;(]*?\b(\w+)\s*[={]|^\s*(\w+)\s*=")
 
 
@@ -78,9 +90,18 @@ class _Proof:
         self.program = program_of(source, target)
 
     def outcome(self, kernel: str) -> Outcome:
+        """The verdict; values that are right say nothing of code that does not compile."""
+        found = self._first(kernel)
+        if self.breaks and found.verdict == "refuted":
+            return Outcome("undecided", "the values are right where it compiles", found.kernel, None, found.launches)
+        return found
+
+    def _first(self, kernel: str) -> Outcome:
         """The first verdict that some kernel gives, a counterexample before a refutation."""
-        found: list[Outcome] = []
         kernels, lone = self._subjects(kernel)
+        found: list[Outcome] = [] if kernels or lone else self._elsewhere()
+        if any(one.verdict == "proven" for one in found):
+            return next(one for one in found if one.verdict == "proven")
         for one in kernels[:_MOST_KERNELS]:
             found.append(self._kernel(one))
             if found[-1].verdict == "proven":
@@ -108,28 +129,48 @@ class _Proof:
             return [one for one in own if one.is_kernel], []
         around = [one for one in own if one.first_line <= self.line <= one.last_line] or self._users(own)
         if not around:
-            raise Undecided("the line is in no function of the file", self.line)
+            return [], []
         kernels = [one for one in around if one.is_kernel]
         lone = [one for one in around if not one.is_kernel and _runs_on_device(one)]
         callers = self._callers([one.name for one in lone])
         return kernels + [one for one in callers if one not in kernels], lone
 
-    def _users(self, own: list[Function]) -> list[Function]:
-        """The functions that use what a line outside functions defines."""
+    def _defined_name(self) -> str | None:
+        """The macro or constant that the line defines."""
         text = self.source.text.decode(errors="replace").splitlines()
         at = (self.line or 1) - 1
         while at > 0 and text[at - 1].rstrip().endswith("\\"):
             at -= 1
         match = _DEFINED.search(text[at]) if at < len(text) else None
-        name = next((one for one in match.groups() if one), None) if match else None
+        return next((one for one in match.groups() if one), None) if match else None
+
+    def _users(self, own: list[Function]) -> list[Function]:
+        """The functions that use what a line outside functions defines."""
+        name = self._defined_name()
         if name is None:
             return []
+        text = self.source.text.decode(errors="replace").splitlines()
         used = re.compile(rf"\b{name}\b")
         return [
             one
             for one in own
             if any(used.search(each) for each in text[one.first_line - 1 : one.last_line]) and _runs_on_device(one)
         ]
+
+    def _elsewhere(self) -> list[Outcome]:
+        """What the files say that include this header and use the constant that the line defines."""
+        name = self._defined_name()
+        if name is None or not self.source.file:
+            return []
+        used = re.compile(rf"\b{name}\b".encode())
+        found = []
+        for path in users_of(self.source.file)[:_MOST_USERS]:
+            user = nearby.opened(path, "cuda")
+            lines = [] if user is None else user.text.splitlines()
+            at = next((number for number, text in enumerate(lines, 1) if used.search(text)), None)
+            if user is not None and at is not None and time.monotonic() < self.until:
+                found.append(prove(user, at, width=self.target.width, platform=self.target.platform, seconds=2.0))
+        return found
 
     def _callers(self, names: list[str]) -> list[Function]:
         """The kernels of the file that call functions, directly or not."""
@@ -145,7 +186,7 @@ class _Proof:
 
     def _alone(self, function: Function) -> Outcome:
         try:
-            return driven(self.source, function, REFERENCE, self.target)
+            return driven(self.source, self.line, function, REFERENCE, self.target, breaks=self.breaks)
         except Undecided as error:
             return Outcome("undecided", str(error), function.name)
 
@@ -189,8 +230,6 @@ class _Proof:
             raise Undecided(faults[0] if faults else "no launch fits the kernel", kernel.first_line)
         if not reached:
             raise Undecided("no launch that was tried reaches the line", self.line or 0)
-        if self.breaks:
-            raise Undecided("the values are right where it compiles; a compiler has to say whether it does")
         if guessed:
             raise Undecided("only blocks of one warp of 32 threads run at width 32", kernel.first_line)
         if not full:
@@ -270,7 +309,7 @@ class _Pair:
         try:
             return execute(code, trial.dimensions, trial.numbers, fill, seed, self.proof.until)
         except Fault as fault:
-            if fault.kind != "mask" or line is None or self._is_at(fault.line, line):
+            if is_about(self.proof.source, fault, line, breaks=self.proof.breaks):
                 found = Counterexample(str(trial), "", None, "", "", fault.reason, fault.line)
                 raise _Difference(found) from None
         lenient = msgspec.structs.replace(code.machine, checks_masks=False)
@@ -279,13 +318,6 @@ class _Pair:
             return execute(relaxed, trial.dimensions, trial.numbers, fill, seed, self.proof.until)
         except Fault as fault:
             raise _Difference(Counterexample(str(trial), "", None, "", "", fault.reason, fault.line)) from None
-
-    def _is_at(self, fault: int, line: int) -> bool:
-        """Whether a fault is what a finding on a line is about: the same statement, or the mask that it is given."""
-        if abs(fault - line) <= 1 or self.proof.breaks:
-            return True
-        text = self.proof.source.text.decode(errors="replace").splitlines()[line - 1]
-        return re.search(r"mask|_sync|0x[fF]{8}|ballot", text) is not None
 
     def _compiled(self, trial: Trial, target: Machine | None = None) -> tuple[Code, Code, bool]:
         machine = target or self.proof.target

@@ -147,13 +147,16 @@ NAMED: dict[str, CType] = {
     **dict.fromkeys(("uint64_t", "size_t", "uintptr_t", "ulong"), ULONG),
     **dict.fromkeys(("half", "__half", "_Float16", "half_t", "Half", "at::Half", "c10::Half"), HALF),
     **dict.fromkeys(("__nv_bfloat16", "nv_bfloat16", "__hip_bfloat16", "hip_bfloat16", "__bf16"), BFLOAT),
-    **dict.fromkeys(("BFloat16", "at::BFloat16", "c10::BFloat16"), BFLOAT),
+    **dict.fromkeys(("bfloat16", "BFloat16", "at::BFloat16", "c10::BFloat16"), BFLOAT),
     "float": FLOAT,
     "double": DOUBLE,
 }
 
-for _name, _of in (("float", FLOAT), ("int", INT), ("uint", UINT), ("double", DOUBLE), ("short", SHORT),
-                   ("char", CHAR), ("uchar", UCHAR), ("ushort", USHORT), ("longlong", LONG), ("ulonglong", ULONG)):  # fmt: skip
+_OF_VECTORS: dict[str, CType] = {
+    "float": FLOAT, "double": DOUBLE, "int": INT, "uint": UINT, "short": SHORT, "ushort": USHORT, "char": CHAR,
+    "uchar": UCHAR, "longlong": LONG, "ulonglong": ULONG,
+}  # fmt: skip
+for _name, _of in _OF_VECTORS.items():
     for _count in (1, 2, 3, 4):
         NAMED[f"{_name}{_count}"] = Record(f"{_name}{_count}", [(axis, _of) for axis in "xyzw"[:_count]])
 DIM3 = Record("dim3", [(axis, UINT) for axis in "xyz"])
