@@ -340,7 +340,7 @@ class Calls(Builtins):
             ev(wave, lanes)
             return place.load(wave, lanes)
 
-        return Expr(record, run, UNKNOWN, place)
+        return Expr(record, run)
 
     # ---- overloads and templates ----------------------------------------------------------------------------------
 

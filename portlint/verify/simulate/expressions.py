@@ -315,9 +315,11 @@ class Expressions(Compiler):
             return self.moved(left, right, self.line(node), -1 if symbol == "-" else 1)
         elif isinstance(right.ctype, Pointer) and symbol == "+" and isinstance(left.ctype, Scalar):
             return self.moved(right, left, self.line(node))
-        elif isinstance(left.ctype, Pointer) and right.const == 0 and symbol in ("==", "!="):
-            null = self.const((None, 0), left.ctype)
+        null = self.const((None, 0), Pointer(None))
+        if isinstance(left.ctype, Pointer) and right.const == 0 and symbol in ("==", "!="):
             return self._pointer_arithmetic(symbol, left, null, node)
+        if isinstance(right.ctype, Pointer) and left.const == 0 and symbol in ("==", "!="):
+            return self._pointer_arithmetic(symbol, null, right, node)
         raise self.undecided(f"'{text_of(node)[:40]}'", node)
 
     def moved(self, pointer: Expr, by: Expr, line: int, sign: int = 1) -> Expr:
@@ -526,7 +528,7 @@ class Expressions(Compiler):
             place.store(wave, lanes, values)
             return values
 
-        return Expr(place.ctype, run, UNKNOWN, place)
+        return Expr(place.ctype, run)
 
     def compound(self, symbol: str, target: Expr, value: Expr, node: tree_sitter.Node) -> Expr:
         """`a += b`, where `a` is looked up once."""
@@ -559,7 +561,7 @@ class Expressions(Compiler):
 
             return place.update(wave, lanes, change)[1]
 
-        return Expr(place.ctype, run, UNKNOWN, place)
+        return Expr(place.ctype, run)
 
     def _update_expression(self, node: tree_sitter.Node) -> Expr:
         inner = node.child_by_field_name("argument")
@@ -623,10 +625,18 @@ class Expressions(Compiler):
             if inner is None:
                 raise self.undecided("the size of nothing", node)
             found = self.scope.find(text_of(inner)) if inner.type == "identifier" else None
-            ctype = found if isinstance(found, CType) else self.expression(inner).ctype
+            if isinstance(found, CType):
+                ctype = found
+            elif found is None and inner.type == "identifier" and self._names_type(text_of(inner)):
+                ctype = self.named_type(text_of(inner), inner)
+            else:
+                ctype = self.expression(inner).ctype
         if not ctype.size:
             raise self.undecided("the size of what has none", node)
         return self.const(ctype.size, v.ULONG)
+
+    def _names_type(self, name: str) -> bool:
+        return name in v.NAMED or name in self.program.records or name in self.program.aliases
 
     # ---- structs --------------------------------------------------------------------------------------------------
 

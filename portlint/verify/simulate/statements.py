@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from portlint.source.grammar import parse
 from portlint.verify.simulate import values as v
 from portlint.verify.simulate.calls import Calls
 from portlint.verify.simulate.compiler import (
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 _WITHOUT_EFFECT = frozenset(
     ("comment", "static_assert_declaration", "preproc_call", "using_declaration", "attributed_statement", "preproc_def")
 )  # fmt: skip
+
+_LIKE_A_DECLARATION = re.compile(r"[\w:]+\s*<[^;(){}]*>\s*\w+\s*[=({;]")
 
 
 def _nothing(_: Wave, lanes: Lanes) -> Step:
@@ -120,6 +124,8 @@ class Statements(Calls):
         inner = children(node)
         if not inner:
             return _nothing
+        if _LIKE_A_DECLARATION.match(text_of(node)) and (read := _declaration_in(node)) is not None:
+            return self.statement(read)
         return self._simple(node, lambda: self.expression(inner[0]).ev)
 
     def _do_alias_declaration(self, node: tree_sitter.Node) -> Execute:
@@ -573,6 +579,13 @@ class Statements(Calls):
             return left
 
         return self.code(start, parameters)
+
+
+def _declaration_in(node: tree_sitter.Node) -> tree_sitter.Node | None:
+    """`T<8> x = ...;`, which the grammar sometimes reads as comparisons, read again on its own line."""
+    start = b"\n" * node.start_point[0] + b"void f() {"
+    root = parse(start + (node.text or b"") + b"}", "cuda").root_node
+    return next(walk(root, "declaration"), None)
 
 
 def _copy(slot: Slot, place: Place) -> Callable[[Wave, Lanes], None]:
