@@ -15,8 +15,10 @@ from portlint.verify.simulate.faults import Fault, Undecided
     [
         ("7 / 2", "int", 3), ("-7 / 2", "int", -3), ("-7 % 3", "int", -1), ("7u - 8u", "unsigned", 4294967295),
         ("2147483647 + 1", "int", -2147483648), ("(unsigned char)300", "int", 44), ("(signed char)200", "int", -56),
-        ("1 << 4 | 1", "int", 17), ("-8 >> 1", "int", -4), ("~0u", "unsigned", 4294967295), ("~0ull", "uint64_t", 2**64 - 1),
-        ("-1 < 0u", "int", 0), ("(long long)1 << 40", "long long", 1 << 40), ("!3", "int", 0), ("3 && 0 || 1", "int", 1),
+        ("1 << 4 | 1", "int", 17), ("-8 >> 1", "int", -4), ("~0u", "unsigned", 4294967295),
+        ("~0ull", "uint64_t", 2**64 - 1),
+        ("-1 < 0u", "int", 0), ("(long long)1 << 40", "long long", 1 << 40), ("!3", "int", 0),
+        ("3 && 0 || 1", "int", 1),
         ("1.0f / 3", "float", 0.3333333432674408), ("1.0 / 3", "double", 1 / 3), ("7 / 2.0f", "float", 3.5),
         ("(int)3.9f", "int", 3), ("(int)-3.9f", "int", -3), ("(unsigned)1e20f", "unsigned", 4294967295),
         ("1.0f / 0.0f", "float", math.inf), ("16777216.0f + 1.0f", "float", 16777216.0), ("0x1Fu", "unsigned", 31),
@@ -83,8 +85,15 @@ enum Kind { FIRST, SECOND = 5, THIRD };
 constexpr int kTable[3] = {10, 20, 30};
 template <typename T> __device__ T triple(T v) { return v * 3; }
 template <int N, typename T> __device__ T times(T v) { return v * N; }
-template <typename T, int N> __device__ T total(const T (&v)[N]) { T s = 0; for (int i = 0; i < N; ++i) s += v[i]; return s; }
-template <typename T> struct Sum { __device__ T operator()(T a, T b) const { return a + b; } static constexpr int kSize = sizeof(T); };
+template <typename T, int N> __device__ T total(const T (&v)[N]) {
+  T s = 0;
+  for (int i = 0; i < N; ++i) s += v[i];
+  return s;
+}
+template <typename T> struct Sum {
+  __device__ T operator()(T a, T b) const { return a + b; }
+  static constexpr int kSize = sizeof(T);
+};
 template <typename T, typename Op> __device__ T fold(T a, T b, Op op) { return op(a, b); }
 __device__ int early(int v) { if (v < 3) return -1; for (int i = 0; i < v; ++i) if (i == 4) return 40; return v; }
 __device__ void add(int& to, int by) { to += by; }
@@ -107,8 +116,10 @@ namespace inner { __device__ int named() { return 8; } }
         ("TWICE(COUNT + 1)", 8), ("JOIN(CO, UNT)", 3), ("THIRD", 6), ("kTable[1]", 20), ("triple(4)", 12),
         ("triple<int>(4.9f)", 12), ("times<5>(2)", 10), ("fold(1, 2, Sum<int>())", 3), ("Sum<double>::kSize", 8),
         ("fold(3, 4, [](int a, int b) { return a * b; })", 12), ("early(2)", -1), ("early(3)", 3), ("early(9)", 40),
-        ("defaulted(1)", 8), ("over(1)", 1), ("over(1.0f)", 2), ("paired(3).whole()", 5), ("(paired(1) + paired(2)).a", 3),
-        ("Made(3).v", 4), ("inner::named()", 8), ("Holder{9} + 0 * 1", None), ("max(3, 4) + min(1, 2)", 5), ("abs(-3)", 3),
+        ("defaulted(1)", 8), ("over(1)", 1), ("over(1.0f)", 2), ("paired(3).whole()", 5),
+        ("(paired(1) + paired(2)).a", 3),
+        ("Made(3).v", 4), ("inner::named()", 8), ("Holder{9} + 0 * 1", None), ("max(3, 4) + min(1, 2)", 5),
+        ("abs(-3)", 3),
     ],
 )  # fmt: skip
 def test_functions_templates_and_structs(expression: str, expected: int | None) -> None:
@@ -143,9 +154,12 @@ def test_functions_change_what_they_are_given(statements: str, expected: list[in
         ("__ffs(8)", "int", 4), ("__ffs(0)", "int", 0), ("__ffsll(1ull << 40)", "int", 41), ("__clz(1)", "int", 31),
         ("__clzll(1)", "int", 63), ("__brev(1)", "unsigned", 1 << 31), ("__float_as_int(1.0f)", "int", 0x3F800000),
         ("__int_as_float(0x40000000)", "float", 2.0), ("sqrtf(4)", "float", 2.0), ("rsqrtf(4.0f)", "float", 0.5),
-        ("fmaxf(1, 2)", "float", 2.0), ("fabsf(-2)", "float", 2.0), ("floorf(1.5f)", "float", 1.0), ("expf(0)", "float", 1.0),
-        ("__expf(0.0f)", "float", 1.0), ("powf(2, 3)", "float", 8.0), ("fmaf(2, 3, 4)", "float", 10.0), ("isnan(NAN)", "int", 1),
-        ("warpSize", "int", 32), ("blockDim.x", "int", 32), ("gridDim.x", "int", 1), ("__fdividef(1.0f, 4.0f)", "float", 0.25),
+        ("fmaxf(1, 2)", "float", 2.0), ("fabsf(-2)", "float", 2.0), ("floorf(1.5f)", "float", 1.0),
+        ("expf(0)", "float", 1.0),
+        ("__expf(0.0f)", "float", 1.0), ("powf(2, 3)", "float", 8.0), ("fmaf(2, 3, 4)", "float", 10.0),
+        ("isnan(NAN)", "int", 1),
+        ("warpSize", "int", 32), ("blockDim.x", "int", 32), ("gridDim.x", "int", 1),
+        ("__fdividef(1.0f, 4.0f)", "float", 0.25),
         ("__half2float(__float2half(0.5f))", "float", 0.5), ("__umulhi(0x80000000u, 4u)", "unsigned", 2),
     ],
 )  # fmt: skip

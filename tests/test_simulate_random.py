@@ -48,7 +48,8 @@ class Case:
     def kernel(self) -> str:
         across = f", {self.group}" if self.group else ""
         steps = "".join(self._step(str(by), across) for by in self.steps)
-        return f"__global__ void {self.name}({self.of}* io) {{ int t = threadIdx.x; {self.of} v = io[t], o;{steps} io[t] = v; }}"
+        body = f"int t = threadIdx.x; {self.of} v = io[t], o;{steps} io[t] = v;"
+        return f"__global__ void {self.name}({self.of}* io) {{ {body} }}"
 
     def _step(self, by: str, across: str) -> str:
         way = f"_{self.way}" if self.way else ""

@@ -88,7 +88,10 @@ def test_masks_of_32_bits_fit_a_wave_of_32_lanes_on_hip() -> None:
 
 GROUPS = """
 namespace cg = cooperative_groups;
-template <typename G> __device__ int sum(G g, int v) { for (int i = g.size() / 2; i > 0; i /= 2) v += g.shfl_down(v, i); return v; }
+template <typename G> __device__ int sum(G g, int v) {
+  for (int i = g.size() / 2; i > 0; i /= 2) v += g.shfl_down(v, i);
+  return v;
+}
 template <int N> __device__ int width(cg::thread_block_tile<N> tile) { return N; }
 """
 
@@ -102,9 +105,9 @@ template <int N> __device__ int width(cg::thread_block_tile<N> tile) { return N;
         ("auto tile = cg::tiled_partition<32>(block); r = width(tile) + tile.any(t == 0);", 33),
         ("auto tile = cg::tiled_partition<4>(block); r = __popc(tile.ballot(tile.thread_rank() < 3));", 3),
         ("auto tile = cg::tiled_partition<4>(block); r = cg::reduce(tile, tile.thread_rank(), cg::plus<int>());", 6),
-        ("if (t % 2 == 0) { auto some = cg::coalesced_threads(); r = some.size() * 100 / warpSize + some.thread_rank(); }", 50),
+        ("if (t % 2 == 0) { auto g = cg::coalesced_threads(); r = g.size() * 100 / warpSize + g.thread_rank(); }", 50),
         ("block.sync(); cg::sync(block); r = block.thread_rank() + block.size() / warpSize;", 1),
-        ("auto tile = cg::tiled_partition<8>(block); r = tile.meta_group_rank() + tile.shfl(t, 2) + tile.shfl_xor(t, 1);", 3),
+        ("auto g = cg::tiled_partition<8>(block); r = g.meta_group_rank() + g.shfl(t, 2) + g.shfl_xor(t, 1);", 3),
     ],
 )  # fmt: skip
 def test_cooperative_groups(machine: Machine, statements: str, expected: int) -> None:

@@ -50,7 +50,7 @@ def driven(
         written = Source(source.path, text, source.language, source.file)
 
         def matters(fault: Fault) -> bool:
-            return is_about(source, fault, line, breaks=breaks)
+            return is_about(fault, line, breaks=breaks)
 
         try:
             return _judged(written, function, reference, target, keeps, matters)
@@ -68,7 +68,7 @@ def _judged(
     matters: Callable[[Fault], bool],
 ) -> Outcome:
     block = Dimensions((_THREADS, 1, 1))
-    valid = 0
+    valid, last = 0, source.text.count(b"\n")
     for profile in DISTINCT:
         fill = fill_by(profile)
         try:
@@ -80,6 +80,14 @@ def _judged(
         try:
             got = _run_leniently(source, target, block, fill, matters)
         except Fault as fault:
+            if (
+                fault.kind == "undefined"
+                and fault.line > function.last_line
+                and fault.line == last
+                and keeps < _THREADS
+            ):
+                # of a result that no caller may look at; the next keeper keeps less
+                raise _Unsuitable(f"a thread gets an undefined result: {fault.reason}") from None
             return _faulty(function, fault, launch, valid)
         found = _compared(wanted, got, target.width)
         if found is not None:
@@ -176,7 +184,8 @@ def _kernel_text(source: Source, function: Function, machine: Machine, keeps: in
     if named is not v.VOID:
         writer.listed.append(f"{named}* {_RESULT}")
         call = f"{named} result_here = {call} if (threadIdx.x % {keeps} == 0) {_RESULT}[threadIdx.x] = result_here;"
-    body = " ".join([*writer.before, call, *writer.after])
+    kept = f"if (threadIdx.x % {keeps} == 0) {{ {' '.join(writer.kept)} }}"
+    body = " ".join([*writer.before, call, *writer.after, kept])
     return f"__global__ void {_NAME}({', '.join(writer.listed)}) {{ {body} }}\n"
 
 
@@ -208,6 +217,8 @@ class _Writer:
         self.arguments: list[str] = []
         self.before: list[str] = []
         self.after: list[str] = []
+        self.kept: list[str] = []
+        """what only those do that keep their results"""
 
     def parameter(self, name: str, ctype: CType, line: int, *, reference: bool) -> None:
         """What the call passes for a parameter: each thread a value of its own, where it is one."""
@@ -226,7 +237,7 @@ class _Writer:
             self.listed.append(f"{ctype}* in_{name}")
             self.before.append(f"{ctype} {name} = in_{name}[threadIdx.x];")
             if reference:
-                self.after.append(f"in_{name}[threadIdx.x] = {name};")
+                self.kept.append(f"in_{name}[threadIdx.x] = {name};")
         else:
             raise Undecided(f"what callers pass as '{name}' is not known", line)
 
@@ -234,7 +245,7 @@ class _Writer:
         copy, element = f"for (int at = 0; at < {length}; ++at)", f"in_{name}[threadIdx.x * {length} + at]"
         self.listed.append(f"{of}* in_{name}")
         self.before.append(f"{of} {name}[{length}]; {copy} {name}[at] = {element};")
-        self.after.append(f"{copy} {element} = {name}[at];")
+        self.kept.append(f"{copy} {element} = {name}[at];")
 
     def _pointer(self, name: str, ctype: Pointer) -> None:
         if ctype.to is None or isinstance(ctype.to, Pointer | Array):

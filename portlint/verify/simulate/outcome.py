@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,10 +12,6 @@ from portlint.verify.simulate.faults import Fault
 from portlint.verify.simulate.launch import Result, written
 from portlint.verify.simulate.values import CType, Scalar
 
-if TYPE_CHECKING:
-    from portlint.source import Source
-
-_OF_MASKS = re.compile(r"mask|_sync|0x[fF]{8}|ballot|threadIdx\.x\s*<")
 _TOLERANCE: Mapping[str, float] = {"half": 2e-2, "bfloat16": 6e-2, "float": 1e-4, "double": 1e-9}
 
 
@@ -81,12 +76,9 @@ def _initial(result: Result, name: str, at: int, ctype: CType) -> Any:
     return buffer.load(at, ctype, 0)[0]
 
 
-def is_about(source: Source, fault: Fault, line: int | None, *, breaks: bool) -> bool:
-    """Whether a fault is what a finding on a line is about: a mask that does not fit is the matter of masks alone."""
-    if fault.kind != "mask" or line is None or breaks or abs(fault.line - line) <= 1:
-        return True
-    text = source.text.decode(errors="replace").splitlines()[line - 1]
-    return _OF_MASKS.search(text) is not None
+def is_about(fault: Fault, line: int | None, *, breaks: bool) -> bool:
+    """Whether a fault is what a finding on a line is about: a mask that does not fit is no matter of other lines."""
+    return fault.kind != "mask" or line is None or breaks or abs(fault.line - line) <= 1
 
 
 def multiset(result: Result) -> dict[str, list[Any]]:

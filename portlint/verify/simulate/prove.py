@@ -17,6 +17,7 @@ from portlint.source import nearby
 from portlint.source.cxx.users import users_of
 from portlint.verify.simulate.driver import driven
 from portlint.verify.simulate.faults import Fault, Undecided
+from portlint.verify.simulate.fragment import left_out_by
 from portlint.verify.simulate.inputs import Trial, fill_by, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
 from portlint.verify.simulate.machine import Code, Machine
@@ -113,6 +114,8 @@ class _Proof:
             found.append(self._alone(function))
             if found[-1].verdict == "proven":
                 return found[-1]
+        if self.breaks and self.line is not None and (left_out := left_out_by(self.program, self.line, self.target)):
+            return left_out
         undecided = [one for one in found if one.verdict == "undecided"]
         if undecided:
             return undecided[0]
@@ -162,12 +165,10 @@ class _Proof:
         name = self._defined_name()
         if name is None or not self.source.file:
             return []
-        used = re.compile(rf"\b{name}\b".encode())
         found = []
         for path in users_of(self.source.file)[:_MOST_USERS]:
             user = nearby.opened(path, "cuda")
-            lines = [] if user is None else user.text.splitlines()
-            at = next((number for number, text in enumerate(lines, 1) if used.search(text)), None)
+            at = _first_use(user, name) if user is not None else None
             if user is not None and at is not None and time.monotonic() < self.until:
                 found.append(prove(user, at, width=self.target.width, platform=self.target.platform, seconds=2.0))
         return found
@@ -309,7 +310,7 @@ class _Pair:
         try:
             return execute(code, trial.dimensions, trial.numbers, fill, seed, self.proof.until)
         except Fault as fault:
-            if is_about(self.proof.source, fault, line, breaks=self.proof.breaks):
+            if is_about(fault, line, breaks=self.proof.breaks):
                 found = Counterexample(str(trial), "", None, "", "", fault.reason, fault.line)
                 raise _Difference(found) from None
         lenient = msgspec.structs.replace(code.machine, checks_masks=False)
@@ -329,6 +330,14 @@ class _Pair:
             aware = code.width_aware or _texts(first) != _texts(second)
             self._codes[key] = reference, code, aware
         return self._codes[key]
+
+
+def _first_use(source: Source, name: str) -> int | None:
+    """The first line of a function that mentions a name."""
+    used = re.compile(rf"\b{name}\b".encode())
+    lines = [number for number, text in enumerate(source.text.splitlines(), 1) if used.search(text)]
+    functions = [(one.line, one.line + one.text.count("\n")) for one in source.root.walk("function_definition")]
+    return next((at for at in lines if any(first <= at <= last for first, last in functions)), None)
 
 
 def _texts(compiler: Statements) -> list[str]:

@@ -40,6 +40,18 @@ def _nothing(_: Wave, lanes: Lanes) -> Step:
     yield
 
 
+def _not_understood(error: Undecided) -> Execute:
+    """A statement that no lane may get to."""
+
+    def run(_: Wave, lanes: Lanes) -> Step:
+        if lanes:
+            raise Undecided(error.reason, error.line)
+        return lanes
+        yield
+
+    return run
+
+
 class Statements(Calls):
     """The statements of C++."""
 
@@ -47,10 +59,17 @@ class Statements(Calls):
         """Compile a statement."""
         if node.type in _WITHOUT_EFFECT:
             return _nothing
-        method: Callable[[tree_sitter.Node], Execute] | None = getattr(self, f"_do_{node.type}", None)
-        if method is None:
-            raise self.undecided(f"'{text_of(node)[:40]}' ({node.type})", node)
-        return method(node)
+        state = self.scope, self.frame, self.unit, self.called_at, self.suspends, self.hoisted, self.conditional
+        jumps = len(self.frame.breaks), len(self.frame.loops)
+        try:
+            method: Callable[[tree_sitter.Node], Execute] | None = getattr(self, f"_do_{node.type}", None)
+            if method is None:
+                raise self.undecided(f"'{text_of(node)[:40]}' ({node.type})", node)
+            return method(node)
+        except Undecided as error:
+            self.scope, self.frame, self.unit, self.called_at, self.suspends, self.hoisted, self.conditional = state
+            del self.frame.breaks[jumps[0] :], self.frame.loops[jumps[1] :]
+            return _not_understood(error)
 
     def _with_hoists(self, compile_one: Callable[[], Any]) -> tuple[Any, list[Execute]]:
         """What a piece of code is compiled to, and the calls that have to run before it."""
@@ -141,6 +160,10 @@ class Statements(Calls):
     def _do_struct_specifier(self, node: tree_sitter.Node) -> Execute:
         name = text_of(node.child_by_field_name("name"))
         self.scope.names[name] = self.instantiated(RecordDeclaration(name, node, None, self.unit), [])
+        return _nothing
+
+    def _do_enum_specifier(self, node: tree_sitter.Node) -> Execute:
+        self._enumerators(node)
         return _nothing
 
     def _do_namespace_alias_definition(self, node: tree_sitter.Node) -> Execute:

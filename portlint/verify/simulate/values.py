@@ -288,6 +288,8 @@ def _poison_safe(plain: Callable[[Values], Values]) -> Callable[[Values], Values
 
 
 def _divide(a: int, b: int) -> int | None:
+    if a >= 0 and b > 0:
+        return a // b
     if b == 0:
         return None
     quotient = abs(a) // abs(b)
@@ -295,6 +297,8 @@ def _divide(a: int, b: int) -> int | None:
 
 
 def _remainder(a: int, b: int) -> int | None:
+    if a >= 0 and b > 0:
+        return a % b
     quotient = _divide(a, b)
     return None if quotient is None else a - quotient * b
 
