@@ -224,7 +224,7 @@ def test_the_order_in_which_waves_append_does_not_matter() -> None:
     }"""
     assert proof(text, 3).verdict == "proven"
     outcome = proof(text.replace("% 32", "% warpSize"), 3)
-    assert outcome.verdict == "undecided", outcome
+    assert outcome.verdict == "refuted", outcome
 
 
 @pytest.mark.parametrize(
@@ -291,6 +291,33 @@ def test_what_is_not_understood_is_undecided(text: str, reason: str) -> None:
     outcome = proof(text, 1)
     assert outcome.verdict == "undecided"
     assert reason in outcome.reason
+
+
+def test_a_constant_mask_in_code_that_cannot_be_run_is_judged_by_what_stands_around_it() -> None:
+    text = """
+    template <typename Policy> struct Folded {{
+        __device__ void run(float* v) {{
+            constexpr unsigned kAll = 0xffffffffu;
+            for (int i = 0; i < Policy::kCount; ++i) {{
+                {before}
+                v[i] += __shfl_xor_sync(kAll, v[i], 1);
+            }}
+        }}
+    }};"""
+    outcome = proof(text.format(before=""), 7, breaks=True)
+    assert outcome.verdict == "proven"
+    assert "where a whole wave gets there" in outcome.reason
+    for before in ("if (threadIdx.x < 32)", "if (lane == 0) continue;"):
+        assert proof(text.format(before=before), 7, breaks=True).verdict == "undecided"
+
+
+def test_what_is_not_understood_does_not_matter_where_no_lane_gets_to_it() -> None:
+    text = """
+    __global__ void k(const int* in, int* out, int n) {
+        if (n < 0) { asm volatile("trap;"); unknown(out); }
+        out[threadIdx.x] = __shfl_xor(in[threadIdx.x], 1);
+    }"""
+    assert proof(text, 4).verdict == "refuted"
 
 
 def test_waves_of_32_lanes_on_hip_take_masks_of_either_size() -> None:

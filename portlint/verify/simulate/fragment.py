@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from portlint.verify.simulate.machine import Machine
 
 _SYNC = re.compile(r"__(shfl(_up|_down|_xor)?|any|all|ballot|match_any|match_all|reduce_\w+)_sync|__syncwarp")
+_CONSTANT = re.compile(r"^\s*(static\s+)?const")
 _CONDITIONS = ("if_statement", "for_statement", "while_statement", "do_statement", "switch_statement")
 _OF_THE_THREAD = re.compile(
     r"thread|lane|warp|wave|tid|\bid\b|_id\b|idx|index|rank|leader|elect|\[|first|last|row|col|mask", re.IGNORECASE
@@ -53,11 +54,26 @@ def _constant_mask(program: Program, call: tree_sitter.Node, target: Machine) ->
     arguments = children(listed) if listed is not None else []
     if not arguments:
         return None
+    compiler = Statements(program, target)
+    for declaration in _constants_before(call):
+        compiler.statement(declaration)
     try:
-        value = Statements(program, target).constant(arguments[0])
+        value = compiler.constant(arguments[0])
     except Undecided:
         return None
     return value & ((1 << target.width) - 1)
+
+
+def _constants_before(call: tree_sitter.Node) -> list[tree_sitter.Node]:
+    """The constants that the blocks around a call define before it, those of the outer blocks first."""
+    found: list[tree_sitter.Node] = []
+    node = call.parent
+    while node is not None and node.type != "translation_unit":
+        if node.type == "compound_statement":
+            before = [one for one in children(node) if one.type == "declaration" and one.end_byte <= call.start_byte]
+            found = [one for one in before if _CONSTANT.search(text_of(one))] + found
+        node = node.parent
+    return found
 
 
 def _may_diverge(call: tree_sitter.Node) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -40,7 +41,15 @@ class Result(msgspec.Struct):
 
 def program_of(source: Source, machine: Machine) -> Program:
     """The definitions of a file and its headers, as a machine's compiler sees them."""
-    return Program(preprocess(source, machine))
+    known = _PROGRAMS.setdefault(source, {})
+    key = (machine.width, machine.platform, tuple(sorted(machine.macros.items())))
+    if key not in known:
+        known[key] = Program(preprocess(source, machine))
+    return known[key]
+
+
+_PROGRAMS: WeakKeyDictionary[Source, dict[tuple[object, ...], Program]] = WeakKeyDictionary()
+"""a file mostly has several findings"""
 
 
 def compile_kernel(
