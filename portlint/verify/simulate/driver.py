@@ -34,8 +34,12 @@ _RESULT = "result"
 _KEEPERS = (1, 32, 128)
 """every so many threads keep their result: of a reduction the others may have none"""
 
-_REDUCTIONS: Sequence[Callable[[list[Any]], Any]] = (sum, max, min, lambda held: sum(one != 0 for one in held))
+_REDUCTIONS: Sequence[tuple[Callable[[list[Any]], Any], bool]] = (
+    (sum, False), (max, True), (min, True), (lambda held: sum(one != 0 for one in held), False),
+)  # fmt: skip
+"""and whether a few different values would show them where there is none"""
 _WARP = 32
+_FEW = 8
 
 
 def driven(
@@ -68,6 +72,8 @@ def _judged(
     matters: Callable[[Fault], bool],
 ) -> Outcome:
     block = Dimensions((_THREADS, 1, 1))
+    reductions = Reductions()
+    on_target = set(range(len(_REDUCTIONS)))
     valid, last = 0, source.text.count(b"\n")
     for profile in DISTINCT:
         fill = fill_by(profile)
@@ -89,12 +95,14 @@ def _judged(
                 # of a result that no caller may look at; the next keeper keeps less
                 raise _Unsuitable(f"a thread gets an undefined result: {fault.reason}") from None
             return _faulty(function, fault, launch, valid)
-        found = _compared(wanted, got, target.width)
+        reductions.narrow(wanted)
+        on_target &= _reductions(got, target.width)
+        found = _compared(wanted, got, target.width, reductions)
         if found is not None:
             return Outcome("proven", found[0], function.name, Counterexample(launch, *found[1:]), valid)
-    if _reduces(wanted, _THREADS):
+    if reductions.of_the_block:
         return Outcome("refuted", "the whole block is reduced at either width", function.name, None, valid)
-    if keeps == 1 and _reduces(got, target.width) and not _reduces(got, reference.width):
+    if keeps == 1 and on_target & reductions.of_a_warp:
         return Outcome("refuted", f"it reduces the {target.width} lanes of the wave", function.name, None, valid)
     raise Undecided("whether it is right at either width is up to its callers", function.first_line)
 
@@ -128,13 +136,15 @@ def _run_leniently(
     return _run(source, msgspec.structs.replace(machine, checks_masks=False), block, fill)
 
 
-def _compared(wanted: Result, got: Result, width: int) -> tuple[str, str, int | None, str, str] | None:
+def _compared(
+    wanted: Result, got: Result, width: int, reductions: Reductions
+) -> tuple[str, str, int | None, str, str] | None:
     """A difference that is wrong however callers count: of reductions, known by what they come to at width 32.
 
     A block's is the same at any width; a wave's is over the wave, or over every 32 threads.
     """
-    reduced = _THREADS if _reduces(wanted, _THREADS) else _WARP if _reduces(wanted, _WARP) else 0
-    if not reduced or (reduced < _THREADS and _reduces(got, width)):
+    reduced = _THREADS if reductions.of_the_block else _WARP if reductions.of_a_warp else 0
+    if not reduced or (reduced < _THREADS and _reductions(got, width) & reductions.of_a_warp):
         return None
     kind = _kind(got, _RESULT)
     one, other = wanted.read(_RESULT, _THREADS, kind), got.read(_RESULT, _THREADS, kind)
@@ -146,21 +156,66 @@ def _compared(wanted: Result, got: Result, width: int) -> tuple[str, str, int | 
     return None
 
 
+class Reductions:
+    """What a function reduces at width 32, for all inputs that were tried: positions in `_REDUCTIONS`."""
+
+    def __init__(self) -> None:
+        self._block = set(range(len(_REDUCTIONS)))
+        self._warp = set(self._block)
+        self._tested = {number for number, (_, needs_many) in enumerate(_REDUCTIONS) if not needs_many}
+
+    def narrow(self, result: Result) -> None:
+        """Leave out what one more result is not."""
+        crossed = any(0 in wave.thread and wave.crossed for wave in result.waves)
+        self._block &= _reductions(result, _THREADS) if crossed else set()
+        self._warp &= _reductions(result, _WARP)
+        if not _has_few(result):
+            self._tested = set(range(len(_REDUCTIONS)))
+
+    @property
+    def of_the_block(self) -> set[int]:
+        """Those over all threads, to which more than one wave has contributed."""
+        return self._block & self._tested
+
+    @property
+    def of_a_warp(self) -> set[int]:
+        """Those over each 32 threads."""
+        return self._warp & self._tested
+
+
 def _kind(result: Result, name: str) -> Scalar | None:
     held = result.buffers[name].cells if name in result.buffers else {}
     found = next((cell[0] for cell in held.values()), None)
     return found if isinstance(found, Scalar) else None
 
 
-def _reduces(result: Result, width: int) -> bool:
-    """Whether the first of every so many threads has the sum, an extreme or the count of what they were given."""
+def _given(result: Result) -> tuple[list[Any], list[Any], Scalar] | None:
+    """What the threads were given, what they got, and its type."""
     name = next((one for one in result.buffers if one.startswith("in_")), "")
     given, kind = _kind(result, name), _kind(result, _RESULT)
     if given is None or kind is None:
-        return False
-    values, found = result.read(name, _THREADS, given), result.read(_RESULT, _THREADS, kind)
-    waves = range(0, _THREADS, width)
-    return any(all(equal(reduce(values[at : at + width]), found[at], kind) for at in waves) for reduce in _REDUCTIONS)
+        return None
+    return result.read(name, _THREADS, given), result.read(_RESULT, _THREADS, kind), kind
+
+
+def _has_few(result: Result) -> bool:
+    """Whether the threads were given so few different values that one of them is an extreme by chance."""
+    given = _given(result)
+    return given is None or len(set(given[0])) <= _FEW
+
+
+def _reductions(result: Result, width: int) -> set[int]:
+    """Which reductions the first of every so many threads may have got, of what these were given."""
+    given = _given(result)
+    if given is None:
+        return set()
+    values, found, kind = given
+    firsts, few = range(0, _THREADS, width), _has_few(result)
+    return {
+        number
+        for number, (reduce, needs_many) in enumerate(_REDUCTIONS)
+        if (few and needs_many) or all(equal(reduce(values[at : at + width]), found[at], kind) for at in firsts)
+    }
 
 
 # ---- the kernel ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.outcome import Counterexample, Outcome
-from portlint.verify.simulate.program import Program, children, line_of, text_of, walk
+from portlint.verify.simulate.program import Program, children, declared_name, line_of, text_of, walk
 from portlint.verify.simulate.statements import Statements
 from portlint.verify.simulate.warps import spans
 
@@ -84,7 +84,9 @@ def _may_diverge(call: tree_sitter.Node) -> bool:
         if node.type in _CONDITIONS:
             condition = node.child_by_field_name("condition")
             parts = [condition, node.child_by_field_name("initializer"), node.child_by_field_name("update")]
-            if any(one is not None and one != before and _OF_THE_THREAD.search(text_of(one)) for one in parts):
+            counter = _counter(node)
+            texts = [counter.sub("", text_of(one)) for one in parts if one is not None and one != before]
+            if any(_OF_THE_THREAD.search(one) for one in texts):
                 return True
         if node.type in ("conditional_expression", "lambda_expression"):
             return True
@@ -94,6 +96,12 @@ def _may_diverge(call: tree_sitter.Node) -> bool:
             return True
         before, node = node, node.parent
     return node is None
+
+
+def _counter(loop: tree_sitter.Node) -> re.Pattern[str]:
+    """The variable that a loop counts with, whatever it is called: what it starts from says whether lanes differ."""
+    name = declared_name(next(walk(loop, "init_declarator"), None)) if loop.type == "for_statement" else None
+    return re.compile(rf"\b{re.escape(text_of(name))}\b" if name is not None else r"(?!)")
 
 
 def _leaves_early(block: tree_sitter.Node, until: tree_sitter.Node) -> bool:

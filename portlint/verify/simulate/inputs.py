@@ -55,7 +55,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 PROFILES = (Profile(7, 1), Profile(32, 2, floats=2001), Profile(2, 3), Profile(1000, 4, True, 2001))
-DISTINCT = (Profile(30_000, 5, floats=20_001), Profile(1000, 6, True, 2001), Profile(2, 7))
+DISTINCT = (Profile(30_000, 5, floats=20_001), Profile(3, 6, floats=5), Profile(1000, 7, True, 2001))
 """for functions that may look for an extreme, which few values would hide"""
 """small first: an integer may be an index"""
 
