@@ -226,7 +226,7 @@ def test_wide_loads_read_the_elements() -> None:
     ("statements", "kind"),
     [
         ("int x; if (t == 3) x = 1; r = x;", "undefined"),
-        ("int x; if (x) r = 1;", "undefined"),
+        ("int x; if (x) r = 1;", "branch"),
         ("int x; int a[2] = {0, 0}; r = a[x];", "undefined"),
         ("r = 1 << (t + 1);", "undefined"),
         ("__shared__ int s[4]; if (t < 3) s[t] = t; r = s[t & 3];", "undefined"),

@@ -320,6 +320,27 @@ def test_what_is_not_understood_does_not_matter_where_no_lane_gets_to_it() -> No
     assert proof(text, 4).verdict == "refuted"
 
 
+ARGMAX = """
+__global__ void best(const float* in, float* out) {
+    __shared__ float stage[32];
+    float v = in[threadIdx.x];
+    for (int d = 16; d > 0; d /= 2) { const float o = __shfl_down(v, d); if (o > v) v = o; }
+    if ((threadIdx.x & 31) == 0) stage[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        v = threadIdx.x < blockDim.x / 32 ? stage[threadIdx.x] : -1e30f;
+        for (int d = 16; d > 0; d /= 2) { const float o = __shfl_down(v, d); if (o > v) v = o; }
+        if (threadIdx.x == KEPT) *out = v;
+    }
+}
+"""
+
+
+def test_a_branch_on_what_an_idle_lane_holds_is_no_fault_where_nobody_looks_at_the_result() -> None:
+    assert proof(ARGMAX.replace("KEPT", "0")).verdict == "refuted"
+    assert proof(ARGMAX.replace("KEPT", "31")).verdict == "proven"
+
+
 def test_waves_of_32_lanes_on_hip_take_masks_of_either_size() -> None:
     text = STAGES.format(**LITERAL, shuffle=SYNC, barrier=BARRIER)
     assert proof(text, width=32).verdict == "refuted"

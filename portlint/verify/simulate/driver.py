@@ -19,7 +19,7 @@ from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.inputs import DISTINCT, asks_for_lane, fill_by
 from portlint.verify.simulate.launch import compile_kernel, execute, program_of
 from portlint.verify.simulate.machine import Dimensions, Machine
-from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, is_about, shown
+from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, is_about, relaxed, shown
 from portlint.verify.simulate.program import Function, children, declared_name, line_of, text_of
 from portlint.verify.simulate.statements import Statements
 from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
@@ -84,7 +84,7 @@ def _judged(
         valid += 1
         launch = f"'{function.name}' called by {_THREADS} threads, inputs of seed {profile.seed}"
         try:
-            got = _run_leniently(source, target, block, fill, matters)
+            results = _run_on_target(source, target, block, fill, matters)
         except Fault as fault:
             if (
                 fault.kind == "undefined"
@@ -96,10 +96,11 @@ def _judged(
                 raise _Unsuitable(f"a thread gets an undefined result: {fault.reason}") from None
             return _faulty(function, fault, launch, valid)
         reductions.narrow(wanted)
-        on_target &= _reductions(got, target.width)
-        found = _compared(wanted, got, target.width, reductions)
-        if found is not None:
-            return Outcome("proven", found[0], function.name, Counterexample(launch, *found[1:]), valid)
+        for got in results:
+            on_target &= _reductions(got, target.width)
+            found = _compared(wanted, got, target.width, reductions)
+            if found is not None:
+                return Outcome("proven", found[0], function.name, Counterexample(launch, *found[1:]), valid)
     if reductions.of_the_block:
         return Outcome("refuted", "the whole block is reduced at either width", function.name, None, valid)
     if keeps == 1 and on_target & reductions.of_a_warp:
@@ -124,16 +125,21 @@ def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Resu
     return execute(code, block, numbers, fill)
 
 
-def _run_leniently(
+def _run_on_target(
     source: Source, machine: Machine, block: Dimensions, fill: Any, matters: Callable[[Fault], bool]
-) -> Result:
+) -> list[Result]:
     """A run on the target; masks are looked over where the finding is not about them."""
-    try:
+
+    def on(machine: Machine) -> Result:
         return _run(source, machine, block, fill)
+
+    try:
+        return [on(machine)]
     except Fault as fault:
-        if matters(fault):
+        if matters(fault) and fault.kind != "branch":
             raise
-    return _run(source, msgspec.structs.replace(machine, checks_masks=False), block, fill)
+        lenient = fault.kind == "mask"
+    return relaxed(on, msgspec.structs.replace(machine, checks_masks=False) if lenient else machine)
 
 
 def _compared(

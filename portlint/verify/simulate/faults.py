@@ -18,8 +18,8 @@ class Undecided(Exception):
 class Fault(Exception):
     """The code does what has no defined result on that machine.
 
-    `kind` is "undefined" (a value that nothing has set is stored, branched on or used as an index), "bounds", "mask",
-    "barrier" or "trap".
+    `kind` is "undefined" (a value that nothing has set is stored or used as an index), "branch" (it decides one),
+    "bounds", "mask", "barrier" or "trap".
     """
 
     def __init__(self, kind: str, reason: str, line: int) -> None:

@@ -32,6 +32,8 @@ class Machine(msgspec.Struct, frozen=True):
     """those that the compiler defines, beside the platform's own"""
     checks_masks: bool = True
     """whether a `*_sync` whose mask does not fit the lanes that execute is a fault; else they all take part"""
+    stale: str = ""
+    """what a shuffle finds in a lane that does not execute: "" for an undefined value, "zero", or the lane's "own" """
 
     @property
     def mask_bits(self) -> int:
@@ -207,7 +209,7 @@ class Wave:
     def truth(self, values: Values, line: int) -> Values:
         """The values of a condition, all of which have to be defined."""
         if None in values:
-            raise Fault("undefined", "an undefined value decides a branch", line)
+            raise Fault("branch", "an undefined value decides a branch", line)
         return values
 
 

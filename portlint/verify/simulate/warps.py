@@ -67,9 +67,16 @@ def source_lane(way: str, lane: int, argument: int, width: int) -> int:
 
 
 def shuffle(
-    members: list[Lanes], lanes: Lanes, values: Values, arguments: Values, widths: Values, way: str, line: int
+    members: list[Lanes],
+    lanes: Lanes,
+    values: Values,
+    arguments: Values,
+    widths: Values,
+    way: str,
+    line: int,
+    stale: str,
 ) -> Values:
-    """The value of the lane that each lane asks for; undefined where that does not take part."""
+    """The value of the lane that each lane asks for; undefined where that does not take part, or as `stale` says."""
     held = dict(zip(lanes, values, strict=True))
     of = {lane: index for index, group in enumerate(members) for lane in group}
     found = []
@@ -77,8 +84,19 @@ def shuffle(
         if argument is None or width is None:
             raise Fault("undefined", "the lane that a shuffle asks for is undefined", line)
         source = source_lane(way, lane, argument, width)
-        found.append(held[source] if source in held and of[source] == of[lane] else None)
+        if source in held and of[source] == of[lane]:
+            found.append(held[source])
+        else:
+            found.append(_found_in_an_idle_lane(held[lane], stale))
     return found
+
+
+def _found_in_an_idle_lane(own: Any, stale: str) -> Any:
+    if stale == "own":
+        return own
+    if stale == "zero":
+        return tuple(type(one)(0) for one in own) if isinstance(own, tuple) else own if own is None else type(own)(0)
+    return None
 
 
 def over_groups(members: list[Lanes], lanes: Lanes, values: Values, combine: Callable[[Lanes, Values], Any]) -> Values:
