@@ -239,6 +239,8 @@ def test_the_order_in_which_waves_append_does_not_matter() -> None:
         ("int f(int v) { return __popc(__ballot(v)); }", "proven"),
         ("int f(int v) { return 31 - __clz(__activemask()); }", "undecided"),
         ("int f() { return 32; }", "undecided"),
+        ("unsigned f(int lane) { return (1u << lane) - 1; }", "proven"),
+        ("unsigned f(int lane) { return (1ull << lane) - 1; }", "undecided"),
     ],
 )
 def test_a_function_alone_is_judged_only_where_its_callers_do_not_matter(function: str, verdict: str) -> None:

@@ -86,15 +86,16 @@ def _judged(
         try:
             results = _run_on_target(source, target, block, fill, matters)
         except Fault as fault:
-            if (
-                fault.kind == "undefined"
-                and fault.line > function.last_line
-                and fault.line == last
-                and keeps < _THREADS
-            ):
+            if fault.kind == "undefined" and fault.line == last and keeps < _THREADS:
+                if (
+                    keeps == 1
+                    and _is_computed(source, target, block, fill)
+                    and not _is_reduction(source, reference, block)
+                ):
+                    return _faulty(function, fault, launch, valid, last)
                 # of a result that no caller may look at; the next keeper keeps less
                 raise _Unsuitable(f"a thread gets an undefined result: {fault.reason}") from None
-            return _faulty(function, fault, launch, valid)
+            return _faulty(function, fault, launch, valid, last)
         reductions.narrow(wanted)
         for got in results:
             on_target &= _reductions(got, target.width)
@@ -108,13 +109,33 @@ def _judged(
     raise Undecided("whether it is right at either width is up to its callers", function.first_line)
 
 
+def _is_computed(source: Source, target: Machine, block: Dimensions, fill: Any) -> bool:
+    """Whether a result is undefined whatever idle lanes hold: by a shift, or by a variable that is never set."""
+    try:
+        _run(source, msgspec.structs.replace(target, stale="zero", checks_masks=False), block, fill)
+    except Fault as fault:
+        return fault.kind == "undefined"
+    return False
+
+
+def _is_reduction(source: Source, reference: Machine, block: Dimensions) -> bool:
+    """Whether only the first thread of a warp, or of the block, has a result for its callers."""
+    reductions = Reductions()
+    for profile in DISTINCT:
+        reductions.narrow(_run(source, reference, block, fill_by(profile)))
+    return bool(reductions.of_the_block or reductions.of_a_warp)
+
+
 class _Unsuitable(Undecided):
     """The function does not run like that at width 32."""
 
 
-def _faulty(function: Function, fault: Fault, launch: str, valid: int) -> Outcome:
-    found = Counterexample(launch, "", None, "", "", fault.reason, fault.line)
-    return Outcome("proven", fault.reason, function.name, found, valid)
+def _faulty(function: Function, fault: Fault, launch: str, valid: int, last: int) -> Outcome:
+    line, reason = fault.line, fault.reason
+    if line == last:  # of the kernel that was written for it
+        line, reason = function.first_line, f"what '{function.name}' returns is undefined in some lane"
+    found = Counterexample(launch, "", None, "", "", reason, line)
+    return Outcome("proven", reason, function.name, found, valid)
 
 
 def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Result:
@@ -291,7 +312,8 @@ class _Writer:
         elif isinstance(ctype, Scalar) and re.search(r"mask", name, re.IGNORECASE):
             raise Undecided(f"what callers pass as '{name}' is not known", line)
         elif isinstance(ctype, Scalar) and asks_for_lane(name) and not ctype.is_float:
-            self.before.append(f"{ctype} {name} = threadIdx.x;")
+            number = "threadIdx.x % warpSize" if "lane" in name.lower() else "threadIdx.x"
+            self.before.append(f"{ctype} {name} = {number};")
         elif isinstance(ctype, Scalar) and not ctype.is_float and len(self.arguments) > 1 and not reference:
             self.listed.append(f"{ctype} {name}")
         elif all(isinstance(leaf, Scalar) for _, leaf in ctype.leaves) and isinstance(ctype, Scalar | Record):

@@ -317,7 +317,7 @@ def _numbers(
     threads, blocks = dimensions.threads, dimensions.grid[0]
     asks_for_blocks = "blockIdx" in text_of(kernel.node)
     total = threads * blocks if asks_for_blocks else threads
-    size = (total, total - 5, total // 2 + 3, 2 * total + 7)[variant % 4]
+    size = (total, total - 5, total // 2 + 3, 2 * min(total, 512) + 7)[variant % 4]
     found: dict[str, int | float] = {}
     several = 0
     fixed = [one.arguments for one in launches if len(one.arguments) == len(kernel.parameters)]
