@@ -112,7 +112,7 @@ def test_a_block_of_256_threads_is_reduced_in_well_under_a_second() -> None:
     }"""
     program = program_of(Source("kernel.cu", text.encode(), "cuda"), Machine())
     code, _ = compile_kernel(program, Machine(), program.functions["k"][0])
-    start = time.perf_counter()
+    start = time.process_time()
     result = execute(code, Dimensions((256, 1, 1)), {"x": [0.25] * 256, "o": [0.0]}, lambda *_: 0)
     assert result.read("o", 1) == [64.0]
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

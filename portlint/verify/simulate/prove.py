@@ -87,7 +87,7 @@ class _Proof:
         self.line = line
         self.target = target
         self.breaks = breaks
-        self.until = time.monotonic() + seconds
+        self.until = time.process_time() + seconds
         self.reference_program = program_of(source, REFERENCE)
         self.program = program_of(source, target)
 
@@ -170,7 +170,7 @@ class _Proof:
         for path in users_of(self.source.file)[:_MOST_USERS]:
             user = nearby.opened(path, "cuda")
             at = _first_use(user, name) if user is not None else None
-            if user is not None and at is not None and time.monotonic() < self.until:
+            if user is not None and at is not None and time.process_time() < self.until:
                 found.append(prove(user, at, width=self.target.width, platform=self.target.platform, seconds=2.0))
         return found
 
@@ -210,7 +210,7 @@ class _Proof:
         valid, full, reached, guessed = 0, 0, False, False
         try:
             for trial in trials(self.source, self.program, self.target, kernel, _MOST_TRIALS):
-                if time.monotonic() > self.until and (valid or faults):
+                if time.process_time() > self.until and (valid or faults):
                     break
                 if valid >= _ENOUGH:
                     break
