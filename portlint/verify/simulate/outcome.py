@@ -1,0 +1,157 @@
+"""What running the code comes to, and how two runs compare."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from portlint.verify.simulate.faults import Fault
+from portlint.verify.simulate.launch import Result, written
+from portlint.verify.simulate.machine import Machine
+from portlint.verify.simulate.values import CType, Scalar
+
+_TOLERANCE: Mapping[str, float] = {"half": 2e-2, "bfloat16": 6e-2, "float": 1e-4, "double": 1e-9}
+
+
+class Counterexample(msgspec.Struct, frozen=True):
+    """A launch that goes wrong on the target."""
+
+    launch: str
+    where: str
+    """the first wrong element; "" for a fault"""
+    thread: int | None
+    """that has written it"""
+    expected: str
+    got: str
+    fault: str = ""
+    line: int = 0
+    """of the fault"""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What running the code says of a finding."""
+
+    verdict: str
+    """"proven", "refuted" or "undecided" """
+    reason: str
+    kernel: str = ""
+    counterexample: Counterexample | None = None
+    launches: int = 0
+    """that say something"""
+
+
+def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexample | None:
+    """The first element that differs.
+
+    Of code that asks for its width, only what the same thread writes both times and what more than one wave has a part
+    in: a result per wave is another one by intention.
+    """
+    expected, found = written(wanted), written(got)
+    for name, at in sorted(expected.keys() | found.keys()):
+        one, other = expected.get((name, at)), found.get((name, at))
+        if one is None or other is None:
+            if aware:
+                continue
+            present = one or other
+            assert present is not None
+            held = _initial(wanted if one is None else got, name, at, present[0])
+            one, other = one or (present[0], held, -1), other or (present[0], held, -1)
+        if equal(one[1], other[1], one[0]) and one[0] is other[0]:
+            continue
+        if aware and (one[2] != other[2] or not _crosses(wanted, one[2])):
+            continue
+        size = max(1, one[0].size)
+        return Counterexample(
+            "", f"{name}[{at // size}]", other[2] if other[2] >= 0 else one[2], shown(one[1]), shown(other[1])
+        )
+    return None
+
+
+def _initial(result: Result, name: str, at: int, ctype: CType) -> Any:
+    buffer = result.buffers.get(name)
+    if buffer is None:
+        return None
+    return buffer.load(at, ctype, 0)[0]
+
+
+def is_about(fault: Fault, line: int | None, *, breaks: bool) -> bool:
+    """Whether a fault is what a finding on a line is about: a mask that does not fit is no matter of other lines."""
+    return fault.kind != "mask" or line is None or breaks or abs(fault.line - line) <= 1
+
+
+def relaxed(on: Callable[[Machine], Result], machine: Machine) -> list[Result]:
+    """A run, or where a value that a shuffle took from an idle lane decides a branch, one for each way it may go."""
+    try:
+        return [on(machine)]
+    except Fault as fault:
+        if fault.kind != "branch":
+            raise
+        ways = [msgspec.structs.replace(machine, stale=stale) for stale in ("zero", "own")]
+        try:
+            return [on(way) for way in ways]
+        except Fault:
+            raise fault from None
+
+
+def multiset(result: Result) -> dict[str, list[Any]]:
+    """The values that each buffer is left with, whatever their order."""
+    found: dict[str, list[Any]] = {}
+    for (name, _), (_, value, _) in written(result).items():
+        found.setdefault(name, []).append(value)
+    return {name: sorted(values, key=lambda one: (one is None, one or 0)) for name, values in found.items()}
+
+
+def unlike(wanted: Result, got: Result) -> Counterexample | None:
+    """How the values that buffers are left with differ, their order left out; None where they do not."""
+    one, other = multiset(wanted), multiset(got)
+    kinds = {name: cell[0] for (name, _), cell in written(wanted).items()}
+    for name in sorted(one.keys() | other.keys()):
+        left, right = one.get(name, []), other.get(name, [])
+        ctype = kinds.get(name)
+        if ctype is None or len(left) != len(right):
+            return Counterexample("", f"the number of elements in {name}", None, str(len(left)), str(len(right)))
+        for a, b in zip(left, right, strict=True):
+            if not equal(a, b, ctype):
+                return Counterexample("", f"one of the elements of {name}", None, shown(a), shown(b))
+    return None
+
+
+def says_something(wanted: Result, got: Result) -> bool:
+    """Of code that asks for its width: whether what is the same at both widths is more than a result per wave."""
+    found = written(got)
+    differs = crosses = False
+    for key, cell in written(wanted).items():
+        other = found.get(key)
+        if other is not None and equal(cell[1], other[1], cell[0]):
+            crosses = crosses or _crosses(wanted, cell[2])
+        else:
+            differs = True
+    return crosses or not differs
+
+
+def _crosses(result: Result, thread: int) -> bool:
+    """Whether the wave of a thread has read what another wave has written."""
+    return any(thread in wave.thread and wave.crossed for wave in result.waves)
+
+
+def equal(one: Any, other: Any, ctype: CType) -> bool:
+    """Whether two values are the same, up to what the order of operations may change."""
+    if one is None or other is None:
+        return one is other
+    if isinstance(ctype, Scalar) and ctype.is_float:
+        if math.isnan(one) or math.isnan(other):
+            return math.isnan(one) and math.isnan(other)
+        if math.isinf(one) or math.isinf(other):
+            return bool(one == other)
+        return bool(abs(one - other) <= _TOLERANCE[ctype.name] * max(1.0, abs(one), abs(other)))
+    return bool(one == other)
+
+
+def shown(value: Any) -> str:
+    """A value for people."""
+    if value is None:
+        return "undefined"
+    return f"{value:.7g}" if isinstance(value, float) else str(value)
