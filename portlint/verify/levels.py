@@ -75,13 +75,18 @@ def architectures(target: Target) -> tuple[str, ...]:
     return tuple(one.name for one in target.profile.pass_ if one.name != "host")
 
 
+def named(target: Target) -> str:
+    """The name by which kernels in Python know a target: its plain architecture, or its own where it has none."""
+    return (*architectures(target), target.name)[0]
+
+
 def answer(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target, level: str) -> Reply:
     """Ask a kernel at a level. What cannot run here says why."""
     if level == "compile":
         return _compiled(kernel, asked, assumed, target)
     if kernel.route == "cuda" and level == "simulate":
         return Reply(level, Outcome.NOT_RUN, "what simulates C++ is given the code of the finding, not a kernel")
-    return _ran(kernel, asked, assumed, level)
+    return _ran(kernel, asked, assumed, target, level)
 
 
 def compiler(target: Target) -> Toolchain | Missing | None:
@@ -137,12 +142,11 @@ def _of_compiler(accepted: bool | None, kernel: Kernel) -> Outcome:
 
 
 def _compiled_in_python(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target) -> Reply:
-    names = architectures(target) or (target.name,)
-    line, ended = _line(kernel, asked, "compile", names[0])
+    line, ended = _line(kernel, asked, "compile", named(target))
     if line is None:
         return Reply("compile", Outcome.NOT_RUN, _why(ended), command=ended.command)
     tool, version = _tool(line)
-    detail = f"{names[0]}: {line['detail'] or line['measured']}"
+    detail = f"{named(target)}: {line['detail'] or line['measured']}"
     outcome = Outcome.UNDECIDED
     if line["outcome"] != "failed" and kernel.proof == "compile":
         outcome = _of_measured(line, asked, assumed)
@@ -154,8 +158,8 @@ def _of_measured(line: Mapping[str, Any], asked: Parameters, assumed: Assumed) -
     return Outcome.REFUTED if right else Outcome.CONFIRMED
 
 
-def _ran(kernel: Kernel, asked: Parameters, assumed: Assumed, level: str) -> Reply:
-    line, ended = _line(kernel, asked, level, "")
+def _ran(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target, level: str) -> Reply:
+    line, ended = _line(kernel, asked, level, named(target))  # a kernel refuses a device that is not the target
     if line is None:
         return Reply(level, Outcome.NOT_RUN, _why(ended), command=ended.command)
     tool, version = _tool(line)

@@ -39,15 +39,22 @@ def target(asked: argparse.Namespace) -> Any:
     if asked.level == "simulate":
         refuse("Triton's interpreter knows no architecture: ask for --level compile or run")
     if asked.level == "run":
-        try:
-            return triton.runtime.driver.active.get_current_target()
-        except RuntimeError as error:
-            refuse(f"no device for Triton here: {error}")
+        return _here(name)
     if name.startswith("sm_"):
         return backends.GPUTarget("cuda", int(name.removeprefix("sm_").rstrip("af")), 32)
     if name.startswith("gfx"):
         return backends.GPUTarget("hip", name, 64 if name.startswith("gfx9") else 32)
     refuse(f"the Triton of PyPI has no back end for '{name}': give an sm_ or gfx architecture")
+
+
+def _here(name: str) -> Any:
+    try:
+        gpu = triton.runtime.driver.active.get_current_target()
+    except RuntimeError as error:
+        refuse(f"no device for Triton here: {error}")
+    if name and name not in (f"sm_{gpu.arch}", gpu.arch):
+        refuse(f"the device here is {gpu.arch}, not {name}")
+    return gpu
 
 
 def backend_options(target: Any, **launch: Any) -> Any:
