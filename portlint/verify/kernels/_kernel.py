@@ -23,10 +23,13 @@ def options(*facts: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--level", choices=("compile", "simulate", "run"), default="run")
     parser.add_argument("--architecture", default="", help="what to compile for, as its compiler calls it")
-    parser.add_argument("--fact", choices=facts, default=facts[0], help="the name of the fact that is measured")
+    parser.add_argument("--fact", default=facts[0], help=f"the fact that is measured: {', '.join(facts)}")
     parser.add_argument("--item", default="", help="which of a family: an instruction, a type, a function")
     parser.add_argument("--value", default="", help="the value that is tested")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.fact not in facts:
+        refuse(f"this kernel measures {', '.join(facts)}, and not {asked.fact}")
+    return asked
 
 
 def need(package: str, install: str) -> Any:
@@ -73,7 +76,7 @@ def said(error: BaseException) -> str:
 
 
 def largest(sizes: Sequence[int], accepts: Callable[[int], bool]) -> int:
-    """The largest of some growing sizes that is accepted, where all below one that is accepted are as well; 0 if none."""
+    """The largest of some growing sizes that is accepted, 0 if none is; below one that is accepted all must be."""
     low, high = 0, len(sizes)
     while low < high:
         middle = (low + high) // 2

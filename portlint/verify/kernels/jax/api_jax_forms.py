@@ -44,7 +44,9 @@ def dilated_convolution() -> bool:
     """A convolution with both sides dilated, of ones: the corner of the result sees one element."""
 
     def convolve(x: Any) -> Any:
-        return lax.conv_general_dilated(x, x[:, :, :2, :2], (1, 1), [(1, 1)] * 2, lhs_dilation=(2, 2), rhs_dilation=(2, 2))
+        return lax.conv_general_dilated(
+            x, x[:, :, :2, :2], (1, 1), [(1, 1)] * 2, lhs_dilation=(2, 2), rhs_dilation=(2, 2)
+        )
 
     result = jax.jit(convolve)(IMAGE)
     return float(result.max()) == 4.0 and result.shape == (1, 1, 15, 15)
@@ -101,12 +103,17 @@ FORMS: Mapping[str, Mapping[str, Attempt]] = {
     "random_algorithms": {"rng_bit_generator": random_bits},
     "jax_control_flow": {
         "cond": lambda: made(lambda x: lax.cond(x[0] > 0, lambda: x, lambda: -x), LINE) == [-i for i in range(8)],
-        "switch": lambda: made(lambda x: lax.switch(x[1].astype(int), [lambda: x, lambda: x + 1]), LINE)
-        == [i + 1 for i in range(8)],
+        "switch": lambda: (
+            made(lambda x: lax.switch(x[1].astype(int), [lambda: x, lambda: x + 1]), LINE) == [i + 1 for i in range(8)]
+        ),
     },
     "jax_dlpack": {"from_dlpack": dlpack},
     "jax_sparse": {"BCOO": sparse},
-    "jax_reduce_precision": {"reduce_precision": lambda: made(lambda x: lax.reduce_precision(x + 2.0**-12, 8, 7), LINE)[1:] == list(range(1, 8))},
+    "jax_reduce_precision": {
+        "reduce_precision": lambda: (
+            made(lambda x: lax.reduce_precision(x + 2.0**-12, 8, 7), LINE)[1:] == list(range(1, 8))
+        )
+    },
 }
 
 family = FORMS[asked.fact.removeprefix("api.")]

@@ -13,7 +13,7 @@ from _kernel import need, options, refuse, report
 
 asked = options("tile.pallas_tpu", "tile.pallas_triton", "tile.pallas_mosaic_gpu")
 
-from _pallas import blocked, pl, triton_parameters
+from _pallas import blocked, triton_parameters
 from _platform import INSTALL, jax, jnp, lowered, shape
 
 WHOLE, BLOCK = (64, 512), (8, 128)

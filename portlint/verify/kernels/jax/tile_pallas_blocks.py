@@ -51,7 +51,10 @@ if asked.fact == "tile.block_rank0":
 elif asked.fact.endswith("of_any_size"):
     more = {"compiler_params": triton_parameters()} if "triton" in asked.fact and platform(asked) != "tpu" else {}
     answer = accepts(asked, add_one, (64, 4 * 384), (8, 384), **more)
-    measured, right = "native" if answer.accepted else "none", accepts(asked, add_one, (64, 512), (8, 128), **more).accepted
+    measured, right = (
+        "native" if answer.accepted else "none",
+        accepts(asked, add_one, (64, 512), (8, 128), **more).accepted,
+    )
 else:
     answers = {size: of_size(size) for size in SIZES}
     measured = next((size for size, one in answers.items() if one.accepted), 0)

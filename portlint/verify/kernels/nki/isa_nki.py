@@ -68,9 +68,7 @@ def quantizes(source):
     scale = nl.ndarray((source.shape[0], source.shape[1] // 4), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.quantize_mx(dst=packed, src=tile, dst_scale=scale)
     summed = nl.ndarray((source.shape[1] // 4, source.shape[1] // 4), dtype=nl.float32, buffer=nl.psum)
-    nisa.nc_matmul_mx(
-        dst=summed, stationary=packed, moving=packed, stationary_scale=scale, moving_scale=scale
-    )
+    nisa.nc_matmul_mx(dst=summed, stationary=packed, moving=packed, stationary_scale=scale, moving_scale=scale)
     kept = nl.ndarray(summed.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_copy(dst=kept, src=summed)
     out = nl.ndarray(summed.shape, dtype=nl.float32, buffer=nl.shared_hbm)

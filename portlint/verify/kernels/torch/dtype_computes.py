@@ -20,7 +20,11 @@ count = 1 if name == "int8" else 64
 measured, right, detail = "none", True, ""
 try:
     dtype = getattr(torch, name)
-    numbers = torch.tensor([one.whole] * count).to(dtype) if "complex" not in name else torch.tensor([one.whole] * count, dtype=dtype)
+    numbers = (
+        torch.tensor([one.whole] * count).to(dtype)
+        if "complex" not in name
+        else torch.tensor([one.whole] * count, dtype=dtype)
+    )
     if name in ("int64", "float64"):
         numbers = torch.tensor([one.whole] * count, dtype=dtype)
     left = numbers.to(where) - torch.tensor([one.large] * count, dtype=dtype).to(where)

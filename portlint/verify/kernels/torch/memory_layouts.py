@@ -19,7 +19,10 @@ def allocated(layout: object) -> bool:
     return tuple(torch.empty((4, 4), layout=layout, device=where).shape) == (4, 4)
 
 
-answers = {name: level_of(lambda name=name: allocated(getattr(torch, name))) for name in ("strided", "sparse_coo", "sparse_csr")}
+answers = {
+    name: level_of(lambda name=name: allocated(getattr(torch, name)))
+    for name in ("strided", "sparse_coo", "sparse_csr")
+}
 taken = [name for name, (level, _, _) in answers.items() if level == "native"]
 report(
     asked.fact,

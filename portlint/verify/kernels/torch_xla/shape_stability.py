@@ -46,7 +46,10 @@ try:
     same, same_right = counted([0] * ROUNDS)
     anew, anew_right = counted(list(range(ROUNDS)))
     measured = "slow" if anew > same else "native"
-    right, words = same == 0 and same_right and anew_right, f"{anew} graphs in {ROUNDS - 1} rounds, {same} where all are alike"
+    right, words = (
+        same == 0 and same_right and anew_right,
+        f"{anew} graphs in {ROUNDS - 1} rounds, {same} where all are alike",
+    )
 except RuntimeError as error:
     words = said(error)
 report(asked.fact, measured, checked=right, detail=words, **_xla.described())

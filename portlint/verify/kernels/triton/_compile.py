@@ -62,9 +62,7 @@ def backend_options(target: Any, **launch: Any) -> Any:
     return compiler.make_backend(target).parse_options(dict(launch))
 
 
-def compiled(
-    function: Any, types: Sequence[str], constants: Mapping[str, Any], target: Any, **launch: Any
-) -> Compiled:
+def compiled(function: Any, types: Sequence[str], constants: Mapping[str, Any], target: Any, **launch: Any) -> Compiled:
     """Compile a kernel; `types` are those of its parameters that are not constants, in order."""
     names = [name for name in function.arg_names if name not in constants]
     signature = {**dict(zip(names, types, strict=True)), **dict.fromkeys(constants, "constexpr")}

@@ -21,7 +21,9 @@ def product(left, right, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
     tl.store(out + row[:, None] * N + column[None, :], c)
 
 
-def multiplied(dtype: str, gpu: Any, shape: tuple[int, int, int] = (64, 64, 32), precision: str | None = None) -> Compiled:
+def multiplied(
+    dtype: str, gpu: Any, shape: tuple[int, int, int] = (64, 64, 32), precision: str | None = None
+) -> Compiled:
     """Compile a product of two matrices of that type, of M by K and K by N elements."""
     constants: Mapping[str, Any] = {**dict(zip("MNK", shape, strict=True)), "PRECISION": precision}
     return compiled(product, (f"*{dtype}", f"*{dtype}", "*fp32"), constants, gpu)

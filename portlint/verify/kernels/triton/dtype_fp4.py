@@ -21,7 +21,9 @@ SCALED = re.compile(r"scale|kind::mx|f8f6f4|e2m1")
 
 
 @triton.jit
-def scaled(left, right, left_scale, right_scale, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PER: tl.constexpr):
+def scaled(
+    left, right, left_scale, right_scale, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, PER: tl.constexpr
+):
     row, column, inner = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 2)
     scale = tl.arange(0, K // PER)
     a = tl.load(left + row[:, None] * (K // 2) + inner[None, :])

@@ -9,13 +9,13 @@ from _kernel import need, options, report
 
 asked = options("isa.triton_inline_asm")
 
-from _compile import INSTALL, compiled, target, triton  # noqa: E402  (the options come first)
+from _compile import INSTALL, compiled, target, triton
 
 tl = need("triton.language", INSTALL)
 
 
 @triton.jit
-def moves(source, out, ASM: tl.constexpr, CONSTRAINTS: tl.constexpr):  # noqa: ANN001, ANN201, N803
+def moves(source, out, ASM: tl.constexpr, CONSTRAINTS: tl.constexpr):
     place = tl.arange(0, 256)
     value = tl.load(source + place)
     moved = tl.inline_asm_elementwise(ASM, CONSTRAINTS, [value], dtype=tl.int32, is_pure=True, pack=1)
