@@ -39,5 +39,5 @@ FACTS = tuple(f"dtype.{name}" for name in TYPES)
 
 
 def level(kept: complex, small: complex) -> str:
-    """ "native" where what a device has kept of a number, less its larger part, is the smaller part."""
+    """Native where what a device has kept of a number, less its larger part, is the smaller part."""
     return "native" if kept == small else "narrowed"

@@ -46,10 +46,8 @@ def shape(*sizes: int, dtype: Any = None) -> Any:
 def platform(asked: argparse.Namespace) -> str:
     """The platform that the options name. Refuses where they name none."""
     given: str = asked.architecture or "cpu"
-    for start, found in PLATFORMS.items():
-        if given.startswith(start):
-            return found
-    refuse(f"JAX has no platform for '{given}'")
+    found = next((platform for start, platform in PLATFORMS.items() if given.startswith(start)), "")
+    return found or refuse(f"JAX has no platform for '{given}'")
 
 
 def device(asked: argparse.Namespace) -> Any:

@@ -8,7 +8,7 @@ from _platform import jax, jnp
 SIDE = 4096
 ROUNDS = 10
 FASTER = 0.75
-"""of the time of bfloat16: a matrix unit that has a narrower type takes half of it, conversion takes no less than all"""
+"""of the time of bfloat16: a matrix unit that has a narrower type takes half of it, a conversion no less than all"""
 
 
 def product(name: str, where: Any) -> tuple[float, bool]:

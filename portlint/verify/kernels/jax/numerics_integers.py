@@ -1,4 +1,4 @@
-"""Up to which number integers are exact where a device sums and scatters them, and whether it multiplies matrices of them.
+"""Up to which number integers are exact where a device scatters them, and whether it multiplies matrices of them.
 
 How it checks itself: small numbers must come out right; Python's own arithmetic gives the expected numbers.
 

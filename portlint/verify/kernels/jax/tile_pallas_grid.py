@@ -2,7 +2,7 @@
 
 Each step adds to one block that all of them get, and notes the sum that it finds there.
 
-How it checks itself: steps that run in order find the numbers of a Python loop, each time; the sum of all must be right.
+How it checks itself: steps that run in order find the numbers of a Python loop, each time; their sum must be right.
 Simulated in Pallas' own interpreter for TPU, which runs the steps as a TPU does.
 
 Proof: run
@@ -40,8 +40,8 @@ def body(ones: Any, total: Any, found: Any) -> None:
 steps = pl.pallas_call(
     body,
     grid=GRID,
-    in_specs=[pl.BlockSpec(BLOCK, lambda i, j: (0, 0))],
-    out_specs=[pl.BlockSpec(BLOCK, lambda i, j: (0, 0)), pl.BlockSpec(BLOCK, lambda i, j: (i, j))],
+    in_specs=[pl.BlockSpec(BLOCK, lambda *_: (0, 0))],
+    out_specs=[pl.BlockSpec(BLOCK, lambda *_: (0, 0)), pl.BlockSpec(BLOCK, lambda i, j: (i, j))],
     out_shape=[shape(*BLOCK), shape(GRID[0] * BLOCK[0], GRID[1] * BLOCK[1])],
     **more,
 )

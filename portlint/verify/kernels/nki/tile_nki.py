@@ -89,7 +89,7 @@ def ones(*sizes: int, dtype: str = "float32") -> object:
     return numpy.ones(sizes, dtype)
 
 
-def product(contraction: int, stationary: int, moving: int) -> bool:
+def product(contraction: int = 32, stationary: int = 32, moving: int = 32) -> bool:
     """Whether a product of ones of those sizes is right."""
     made = called(asked, multiplies, ones(contraction, stationary), ones(contraction, moving))
     return bool((made == contraction).all())
@@ -100,10 +100,10 @@ def fits(size: int) -> bool:
     global words  # noqa: PLW0603  (the last refusal is what the report says)
     attempts = {
         "lanes.partitions": lambda: (called(asked, copies, ones(size, 8)) == 1).all(),
-        "tile.contraction": lambda: product(size, 32, 32),
-        "tile.stationary_free": lambda: product(32, size, 32),
-        "tile.moving_free": lambda: product(32, 32, size),
-        "tile.psum_matmul_free": lambda: product(32, 32, size),
+        "tile.contraction": lambda: product(contraction=size),
+        "tile.stationary_free": lambda: product(stationary=size),
+        "tile.moving_free": lambda: product(moving=size),
+        "tile.psum_matmul_free": lambda: product(moving=size),
         "tile.sbuf_free": lambda: (called(asked, copies, ones(32, size, dtype="uint8")) == 1).all(),
         "tile.psum_free": lambda: (called(asked, passes_psum, ones(32, size)) == 1).all(),
         "tile.bn_stats_free": lambda: (called(asked, gathers_statistics, ones(32, size))[:, 1] == 1).all(),
@@ -119,7 +119,7 @@ measured: object
 if asked.fact == "tile.contraction_axis":
     left, moved = (numpy.arange(64.0, dtype="float32").reshape(32, 2) + start for start in (0, 1))
     is_over_partitions = (called(asked, multiplies, left, moved) == left.T @ moved).all()
-    measured, right = "the partitions of both operands" if is_over_partitions else "another", product(32, 32, 32)
+    measured, right = "the partitions of both operands" if is_over_partitions else "another", product()
 elif asked.fact == "tile.masked_rows":
     made = called(asked, loads_half, ones(64, 8))
     measured, right = "native" if (made[64:] == 0).all() else "none", bool((made[:64] == 1).all())

@@ -8,7 +8,7 @@ It does not see tensors that autograd makes in C++, nor masks that are Boolean.
 
 import traceback
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from _device import INSTALL, need, torch
@@ -56,7 +56,7 @@ class LogicalDevice(overrides.TorchFunctionMode):
         if owner is not None and function in _QUESTIONS:
             return _QUESTIONS[function](self.device_of(owner))
         if owner is not None and name in MOVES:
-            return self._moved(function, name, args, keywords)
+            return self._moved(name, args, keywords)
         wanted = keywords.get("device")
         if wanted is not None:
             wanted = torch.device(wanted)
@@ -80,9 +80,12 @@ class LogicalDevice(overrides.TorchFunctionMode):
     def _placed(self, result: Any, device: Any) -> Any:
         for one in pytree.tree_leaves(result):
             if isinstance(one, torch.Tensor):
-                gone = weakref.ref(one, lambda _, key=id(one): self._places.pop(key, None))
-                self._places[id(one)] = (gone, device)
+                key = id(one)
+                self._places[key] = (weakref.ref(one, self._forgetting(key)), device)
         return result
+
+    def _forgetting(self, key: int) -> Callable[[Any], Any]:
+        return lambda _: self._places.pop(key, None)
 
     def _note(self, name: str, tensors: Sequence[Any]) -> None:
         if not tensors or self.device_of(tensors[0]).type == "cpu":
@@ -94,7 +97,7 @@ class LogicalDevice(overrides.TorchFunctionMode):
         elif name in DATA_DEPENDENT:
             self.events.append(Event("data-dependent shape", name, _place()))
 
-    def _moved(self, function: Any, name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    def _moved(self, name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         """`.to()` and its kin: a copy, unless the tensor is where it should be."""
         source = self.device_of(args[0])
         if name != "to":

@@ -1,4 +1,4 @@
-"""Whether torch._scaled_mm multiplies fp8 matrices on a device: in the OCP format, or in the FNUZ one where it wants that.
+"""Whether torch._scaled_mm multiplies fp8 matrices on a device, in the OCP format or in the FNUZ one.
 
 How it checks itself: the elements are small whole numbers, so that the product is exact; the host multiplies them too.
 

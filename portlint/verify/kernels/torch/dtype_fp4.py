@@ -1,6 +1,6 @@
 """Whether a device of PyTorch takes fp4 (e2m1, two in a byte) and multiplies matrices of it with scales.
 
-How it checks itself: every element is one and every scale is one, so each element of the product is the inner dimension.
+How it checks itself: every element and every scale is one, so each element of the product is the inner dimension.
 
 Proof: run
 """

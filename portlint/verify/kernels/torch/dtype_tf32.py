@@ -1,7 +1,7 @@
 """Whether a device of PyTorch multiplies float32 matrices in TF32 once that is allowed.
 
-How it checks itself: the elements have a part that TF32 loses. A product in which it is not allowed must keep that part;
-the exact product, of numbers with few bits, is known.
+How it checks itself: the elements have a part that TF32 loses. A product in which it is not allowed must keep that
+part; the exact product, of numbers with few bits, is known.
 
 Proof: run
 """

@@ -43,7 +43,8 @@ measured, right, words = "none", True, ""
 try:
     right = step(0)
     before = compilations()
-    right = all([step(number) for number in range(1, ROUNDS)]) and right
+    results = [step(number) for number in range(1, ROUNDS)]
+    right = right and all(results)
     anew = compilations() - before
     measured, words = ("slow" if anew > 1 else "native"), f"{anew} graphs in {ROUNDS - 1} rounds"
 except (RuntimeError, NotImplementedError) as error:

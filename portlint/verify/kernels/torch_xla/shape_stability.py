@@ -37,8 +37,8 @@ def counted(rounds: list[int]) -> tuple[int, bool]:
     """How many graphs the rounds compile after the first, and whether they are right."""
     right = step(rounds[0])
     before = _xla.count("CompileTime")
-    right = all([step(number) for number in rounds[1:]]) and right
-    return _xla.count("CompileTime") - before, right
+    results = [step(number) for number in rounds[1:]]
+    return _xla.count("CompileTime") - before, right and all(results)
 
 
 measured, right, words = "none", True, ""

@@ -40,11 +40,11 @@ def target(asked: argparse.Namespace) -> Any:
         refuse("Triton's interpreter knows no architecture: ask for --level compile or run")
     if asked.level == "run":
         return _here(name)
+    if not name.startswith(("sm_", "gfx")):
+        refuse(f"the Triton of PyPI has no back end for '{name}': give an sm_ or gfx architecture")
     if name.startswith("sm_"):
         return backends.GPUTarget("cuda", int(name.removeprefix("sm_").rstrip("af")), 32)
-    if name.startswith("gfx"):
-        return backends.GPUTarget("hip", name, 64 if name.startswith("gfx9") else 32)
-    refuse(f"the Triton of PyPI has no back end for '{name}': give an sm_ or gfx architecture")
+    return backends.GPUTarget("hip", name, 64 if name.startswith("gfx9") else 32)
 
 
 def _here(name: str) -> Any:
