@@ -45,11 +45,12 @@ def modules() -> list[Path]:
     return sorted(Path(str(folder())).rglob("*.py"))
 
 
-def started(kernel: Kernel, *words: str, site: bool) -> subprocess.CompletedProcess[str]:
-    """Run a kernel; without `site` there is only the standard library."""
-    command = [sys.executable, *([] if site else ["-S"]), str(place(kernel)), *words]
-    path = {"PYTHONPATH": str(folder()), "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=path)
+def started(kernel: Kernel, where: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a kernel in a folder of its own, as `portlint verify` does, with nothing but the standard library."""
+    for file, text in kernel.program.items():
+        (where / file).write_text(text, encoding="utf-8")
+    command = [sys.executable, "-S", kernel.file, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, cwd=where)
 
 
 @pytest.mark.parametrize("kernel", PYTHON_KERNELS, ids=name)
@@ -76,24 +77,24 @@ def test_only_the_standard_library_is_imported(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kernel", PYTHON_KERNELS, ids=name)
-def test_wrong_options(kernel: Kernel) -> None:
-    ended = started(kernel, "--level=guess", site=False)
+def test_wrong_options(kernel: Kernel, tmp_path: Path) -> None:
+    ended = started(kernel, tmp_path, "--level=guess")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith("usage:")
 
 
 @pytest.mark.parametrize("kernel", PYTHON_KERNELS, ids=name)
-def test_without_its_framework(kernel: Kernel) -> None:
+def test_without_its_framework(kernel: Kernel, tmp_path: Path) -> None:
     """The last line says what to install, as `portlint verify` shows it."""
     level = "compile" if kernel.proof == "compile" else "run"
-    ended = started(kernel, f"--level={level}", site=False)
+    ended = started(kernel, tmp_path, f"--level={level}")
     assert (ended.returncode, ended.stdout) == (3, ""), ended.stderr
     assert "install it with: " in ended.stderr.splitlines()[-1]
 
 
-def test_a_fact_of_another_kernel() -> None:
+def test_a_fact_of_another_kernel(tmp_path: Path) -> None:
     kernel = next(one for one in PYTHON_KERNELS if one.name == "shape_traced")
-    ended = started(kernel, "--fact=lanes.width", site=False)
+    ended = started(kernel, tmp_path, "--fact=lanes.width")
     assert ended.returncode == 3
     assert "shape.traced_branches" in ended.stderr
 

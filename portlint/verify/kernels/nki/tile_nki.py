@@ -7,6 +7,8 @@ How it checks itself: the products of ones must be the contraction, and copies w
 Proof: run
 """
 
+from typing import Any
+
 from _kernel import largest, options, report, said
 
 asked = options(
@@ -95,21 +97,36 @@ def product(contraction: int = 32, stationary: int = 32, moving: int = 32) -> bo
     return bool((made == contraction).all())
 
 
+def copied(kernel: Any, *sizes: int, dtype: str = "float32") -> bool:
+    """Whether ones of those sizes stay ones."""
+    return bool((called(asked, kernel, ones(*sizes, dtype=dtype)) == 1).all())
+
+
+def attempt(size: int) -> bool:
+    """Whether a tile of that size comes out right, where it is not refused."""
+    match asked.fact:
+        case "lanes.partitions":
+            return copied(copies, size, 8)
+        case "tile.contraction":
+            return product(contraction=size)
+        case "tile.stationary_free":
+            return product(stationary=size)
+        case "tile.sbuf_free":
+            return copied(copies, 32, size, dtype="uint8")
+        case "tile.psum_free":
+            return copied(passes_psum, 32, size)
+        case "tile.bn_stats_free":
+            means = called(asked, gathers_statistics, ones(32, size))[:, 1]
+            return bool((means == 1).all())
+        case _:
+            return product(moving=size)
+
+
 def fits(size: int) -> bool:
     """Whether a tile of that size works."""
     global words  # noqa: PLW0603  (the last refusal is what the report says)
-    attempts = {
-        "lanes.partitions": lambda: (called(asked, copies, ones(size, 8)) == 1).all(),
-        "tile.contraction": lambda: product(contraction=size),
-        "tile.stationary_free": lambda: product(stationary=size),
-        "tile.moving_free": lambda: product(moving=size),
-        "tile.psum_matmul_free": lambda: product(moving=size),
-        "tile.sbuf_free": lambda: (called(asked, copies, ones(32, size, dtype="uint8")) == 1).all(),
-        "tile.psum_free": lambda: (called(asked, passes_psum, ones(32, size)) == 1).all(),
-        "tile.bn_stats_free": lambda: (called(asked, gathers_statistics, ones(32, size))[:, 1] == 1).all(),
-    }
     try:
-        return bool(attempts[asked.fact]())
+        return attempt(size)
     except Exception as error:  # a refusal may be any exception
         words = said(error)
         return False

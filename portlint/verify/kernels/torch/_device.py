@@ -46,13 +46,13 @@ def _is_here(kind: str, name: str) -> bool:
 
 def described(where: Any) -> dict[str, str]:
     """The environment that a report names."""
-    module = getattr(torch, where.type, None)
+    module: Any = getattr(torch, where.type, None)
     name = module.get_device_name() if hasattr(module, "get_device_name") else where.type
     return {"torch": torch.__version__, "device": str(name)}
 
 
 def synchronize(where: Any) -> None:
     """Wait for all work on a device."""
-    module = getattr(torch, where.type, None)
+    module: Any = getattr(torch, where.type, None)
     if where.type != "cpu" and hasattr(module, "synchronize"):
         module.synchronize()

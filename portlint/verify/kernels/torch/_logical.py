@@ -120,12 +120,13 @@ class LogicalDevice(overrides.TorchFunctionMode):
         return torch.device(value) if isinstance(value, str | torch.device) else None
 
 
-_QUESTIONS = {
+def _is(kind: str) -> Callable[[Any], bool]:
+    return lambda device: device.type == kind
+
+
+_QUESTIONS: Mapping[Any, Callable[[Any], Any]] = {
     torch.Tensor.device.__get__: lambda device: device,
-    **{
-        getattr(torch.Tensor, f"is_{kind}").__get__: lambda device, kind=kind: device.type == kind
-        for kind in ("cpu", "cuda", "mps", "xpu", "xla")
-    },
+    **{getattr(torch.Tensor, f"is_{kind}").__get__: _is(kind) for kind in ("cpu", "cuda", "mps", "xpu", "xla")},
 }
 
 
