@@ -14,7 +14,7 @@ asked = options("launch.triton_arch_number", "build.triton_arch_suffix")
 from _compile import INSTALL, compiled, need, target, triton
 
 tl = need("triton.language", INSTALL)
-NAMED = re.compile(r"(?:\.target sm_|\.amdgcn_target\s+"[^"]*gfx)(\d+)(\w*)")
+NAMED = re.compile(r"(?:\.target sm_|\.amdgcn_target\s+\S*gfx)(\d+)(\w*)")
 
 
 @triton.jit
