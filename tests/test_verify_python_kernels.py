@@ -246,3 +246,47 @@ def test_measured_values(route: str, task: Task) -> None:
     fact = load(task.target).fact(task.fact)
     assert fact is not None
     assert agrees(line["measured"], fact.value), f"{line['measured']} is stated as {fact.value}; {line['detail']}"
+
+
+LOGICAL = """
+import json, sys
+sys.path[:0] = [sys.argv[1] + "/torch", sys.argv[1]]
+import torch
+from _logical import LogicalDevice, Mismatch
+
+found = {}
+with LogicalDevice("mps") as mode:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)).to("mps")
+    loss = model(torch.ones(2, 4, device="mps")).sum()
+    loss.backward()
+    found["device"] = str(loss.device)
+    found["quiet"] = len(mode.events)
+    loss.item()
+    if loss > 0:
+        pass
+    torch.nonzero(torch.ones(3, device="mps"))
+    found["events"] = [[one.kind, one.function] for one in mode.events]
+    try:
+        torch.ones(2, device="mps") + torch.arange(2)
+    except Mismatch as error:
+        found["mismatch"] = str(error).partition(",")[0]
+    found["scalar"] = (torch.ones(2, device="mps") + torch.tensor(1.0)).tolist()
+    found["back"] = str(torch.ones(2, device="mps").cpu().device)
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+def test_a_logical_device() -> None:
+    """Code for a device that is not here runs, and what it reads or mixes is seen."""
+    command = [sys.executable, "-c", LOGICAL, str(folder())]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    found = json.loads(ended.stdout)
+    assert found["device"] == "mps"
+    assert found["quiet"] == 0
+    assert ["host read", "item"] in found["events"]
+    assert ["host read", "__bool__"] in found["events"]
+    assert ["data-dependent shape", "nonzero"] in found["events"]
+    assert "tensors on cpu" in found["mismatch"]
+    assert found["scalar"] == [2.0, 2.0]
+    assert found["back"] == "cpu"

@@ -120,6 +120,10 @@ class LogicalDevice(overrides.TorchFunctionMode):
         return torch.device(value) if isinstance(value, str | torch.device) else None
 
 
+_PYTORCH = torch.__path__[0]
+"""where its files are"""
+
+
 def _is(kind: str) -> Callable[[Any], bool]:
     return lambda device: device.type == kind
 
@@ -133,6 +137,6 @@ _QUESTIONS: Mapping[Any, Callable[[Any], Any]] = {
 def _place() -> str:
     """Where the code is that called PyTorch."""
     for frame in reversed(traceback.extract_stack()):
-        if "/torch/" not in frame.filename and not frame.filename.endswith("_logical.py"):
+        if not frame.filename.startswith(_PYTORCH) and not frame.filename.endswith("_logical.py"):
             return f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.line}"
     return "?"
