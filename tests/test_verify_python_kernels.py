@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from portlint.rule import has
 from portlint.target import Target, load, shipped, vocabulary
-from portlint.verify.kernel import Kernel, folder, kernels, of_fact
+from portlint.verify import levels, process
+from portlint.verify.kernel import Kernel, Parameters, folder, kernels, of_fact
 from portlint.verify.levels import named
 
 FRAMEWORKS = {
@@ -97,6 +99,46 @@ def test_a_fact_of_another_kernel(tmp_path: Path) -> None:
     ended = started(kernel, tmp_path, "--fact=lanes.width")
     assert ended.returncode == 3
     assert "shape.traced_branches" in ended.stderr
+
+
+def replied(measured: object, outcome: str, kernel: Kernel, asked: Parameters, assumed: Any, level: str) -> str:
+    """What a level makes of a line that a kernel printed."""
+    line = {"measured": measured, "outcome": outcome, "detail": "", "environment": {"triton": "3.9.0"}}
+    ended = process.Ended("python kernel.py", 0, "", "", 0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(levels, "_line", lambda *_: (line, ended))
+        return levels.answer(kernel, asked, assumed, load("cdna3"), level).outcome
+
+
+@pytest.mark.parametrize(
+    ("measured", "outcome", "level", "expected"),
+    [
+        (["fp8e4nv", "fp8e5"], "measured", "compile", "refuted"),
+        (["fp8e5"], "measured", "compile", "confirmed"),
+        ([], "failed", "compile", "not decided"),
+        (["fp8e5"], "measured", "run", "confirmed"),
+    ],
+)
+def test_what_is_measured_decides(measured: object, outcome: str, level: str, expected: str) -> None:
+    (kernel,) = (one for one in PYTHON_KERNELS if name(one) == "triton/dtype_fp8")
+    asked = Parameters("dtype.triton_fp8", "fp8e4nv", "")
+    assert replied(measured, outcome, kernel, asked, has("fp8e4nv"), level) == expected
+
+
+def test_a_simulation_decides_nothing_of_the_device() -> None:
+    (kernel,) = (one for one in PYTHON_KERNELS if name(one) == "torch/sync_host_read")
+    asked = Parameters("sync.host_read", "host_read", "")
+    assert replied("slow", "measured", kernel, asked, "native", "simulate") == "not decided"
+    assert replied("slow", "measured", kernel, asked, "native", "run") == "confirmed"
+
+
+@pytest.mark.skipif(find_spec("triton") is not None, reason="Triton is installed")
+def test_a_missing_framework_is_no_answer() -> None:
+    (kernel,) = (one for one in PYTHON_KERNELS if name(one) == "triton/dtype_fp8")
+    asked = Parameters("dtype.triton_fp8", "fp8e4nv", "")
+    reply = levels.answer(kernel, asked, has("fp8e4nv"), load("cdna3"), "compile")
+    assert reply.outcome == "not run"
+    assert "install it with: pip install triton" in reply.detail
 
 
 def is_python_fact(fact: str) -> bool:

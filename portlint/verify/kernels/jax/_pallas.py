@@ -44,7 +44,7 @@ def accepts(
     dtype: Any = None,
     **more: Any,
 ) -> Answer:
-    """Lower such a call. AMD's GPUs and those before Hopper have no back end but Triton's, which must be asked for."""
-    if platform(asked) == "rocm" or asked.architecture.startswith("sm_8"):
+    """Lower such a call. On AMD's GPUs there is no back end but Triton's, which has to be asked for by name."""
+    if platform(asked) == "rocm":
         more.setdefault("compiler_params", triton_parameters())
     return lowered(asked, blocked(body, whole, block, dtype=dtype, **more), shape(*whole, dtype=dtype))

@@ -14,6 +14,7 @@ from _platform import described, device, jax, jnp
 SIDE = 32
 
 where = device(asked)
+scatter = jax.jit(lambda x, at, y: x.at[at].add(y))
 
 
 def scattered(number: int) -> bool:
@@ -21,7 +22,7 @@ def scattered(number: int) -> bool:
     zeros = jax.device_put(jnp.zeros(8, jnp.int32), where)
     places = jax.device_put(jnp.array([3, 3]), where)
     parts = jax.device_put(jnp.array([number - 1, 1], jnp.int32), where)
-    return int(jax.jit(lambda x, at, y: x.at[at].add(y))(zeros, places, parts)[3]) == number
+    return int(scatter(zeros, places, parts)[3]) == number
 
 
 def multiplied() -> bool:

@@ -37,7 +37,7 @@ def body(ones: Any, total: Any, found: Any) -> None:
     total[...] = before + ones[...]
 
 
-steps = pl.pallas_call(
+call = pl.pallas_call(
     body,
     grid=GRID,
     in_specs=[pl.BlockSpec(BLOCK, lambda *_: (0, 0))],
@@ -45,10 +45,11 @@ steps = pl.pallas_call(
     out_shape=[shape(*BLOCK), shape(GRID[0] * BLOCK[0], GRID[1] * BLOCK[1])],
     **more,
 )
+steps = jax.jit(call)
 expected = [float(number) for number in range(GRID[0] * GRID[1])]
 in_order = True
 for _ in range(ROUNDS):
-    total, found = jax.jit(steps)(jax.device_put(jnp.ones(BLOCK), where))
+    total, found = steps(jax.device_put(jnp.ones(BLOCK), where))
     order = found[:: BLOCK[0], :: BLOCK[1]].ravel().tolist()
     in_order = in_order and order == expected and float(total[0, 0]) == len(expected)
 if asked.fact == "tile.grid_order":

@@ -21,7 +21,7 @@ TYPES = ("cuda", "mps", "xpu", "hpu", "xla")
 READS = frozenset("item tolist numpy __bool__ __int__ __float__ __index__ is_nonzero".split())
 """methods that need a value on the host"""
 DATA_DEPENDENT = frozenset("nonzero masked_select unique argwhere".split())
-MIXES = frozenset("copy_ __setitem__ __getitem__ set_data __set__ is_set_to".split())
+MIXES = frozenset("copy_ __setitem__ __getitem__ __set__ is_set_to _has_compatible_shallow_copy_type".split())
 """functions that take tensors on several devices"""
 MOVES = frozenset(("to", "cpu", *TYPES))
 
@@ -55,6 +55,9 @@ class LogicalDevice(overrides.TorchFunctionMode):
         owner = args[0] if args and isinstance(args[0], torch.Tensor) else None
         if owner is not None and function in _QUESTIONS:
             return _QUESTIONS[function](self.device_of(owner))
+        if function == torch.Tensor.data.__set__:
+            self._placed(owner, self.device_of(args[1]))
+            return function(*args)
         if owner is not None and name in MOVES:
             return self._moved(name, args, keywords)
         wanted = keywords.get("device")

@@ -24,6 +24,6 @@ try:
     product = torch._scaled_mm(packed, packed.t(), scale_a=scales, scale_b=scales, out_dtype=torch.bfloat16)
     measured = "native"
     right = bool((product.cpu() == SIDE).all())
-except (RuntimeError, TypeError, NotImplementedError, AttributeError) as error:
+except Exception as error:  # a refusal may be any exception
     detail = said(error)
 report(asked.fact, measured, checked=right, detail=detail, **described(where))
