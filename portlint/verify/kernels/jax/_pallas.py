@@ -1,11 +1,12 @@
 """Pallas kernels over blocks, lowered or compiled for the platform of the options."""
 
 import argparse
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 from _kernel import need
-from _platform import INSTALL, Answer, jax, lowered, platform, shape
+from _platform import INSTALL, Answer, compiled, jax, lowered, platform, shape
 
 pl = need("jax.experimental.pallas", INSTALL)
 
@@ -44,7 +45,13 @@ def accepts(
     dtype: Any = None,
     **more: Any,
 ) -> Answer:
-    """Lower such a call. On AMD's GPUs there is no back end but Triton's, which has to be asked for by name."""
+    """Lower such a call, and compile it for TPU where libtpu is installed.
+
+    On AMD's GPUs there is no back end but Triton's, which has to be asked for by name.
+    """
     if platform(asked) == "rocm":
         more.setdefault("compiler_params", triton_parameters())
-    return lowered(asked, blocked(body, whole, block, dtype=dtype, **more), shape(*whole, dtype=dtype))
+    call, argument = blocked(body, whole, block, dtype=dtype, **more), shape(*whole, dtype=dtype)
+    answer = lowered(asked, call, argument)
+    is_compiled = answer.accepted and platform(asked) == "tpu" and importlib.util.find_spec("libtpu") is not None
+    return compiled(asked, call, argument) if is_compiled else answer

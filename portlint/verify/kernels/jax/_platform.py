@@ -101,7 +101,10 @@ def topology(asked: argparse.Namespace) -> Any:
         refuse(f"libtpu compiles for TPUs, not for '{asked.architecture}'")
     need("libtpu", LIBTPU)
     topologies = need("jax.experimental.topologies", INSTALL)
-    return topologies.get_topology_desc(topology_name=TOPOLOGIES[asked.architecture], platform="tpu")
+    try:
+        return topologies.get_topology_desc(topology_name=TOPOLOGIES[asked.architecture], platform="tpu")
+    except jax.errors.JaxRuntimeError as error:  # one process at a time may load it
+        refuse(f"libtpu describes no '{asked.architecture}' now: {said(error)}")
 
 
 def compiled(asked: argparse.Namespace, function: Callable[..., Any], *arguments: Any) -> Answer:
@@ -112,7 +115,8 @@ def compiled(asked: argparse.Namespace, function: Callable[..., Any], *arguments
     place = sharding.NamedSharding(mesh, sharding.PartitionSpec())
     placed = [jax.ShapeDtypeStruct(one.shape, one.dtype, sharding=place) for one in arguments]
     try:
-        made = jax.jit(function).lower(*placed).compile()
+        with _chip(asked):
+            made = jax.jit(function).lower(*placed).compile()
     except Exception as error:  # a refusal may be any exception
         return Answer(False, "", said(error))
     return Answer(True, made.as_text(), "", made.memory_analysis().argument_size_in_bytes)

@@ -1,8 +1,8 @@
 """Whether JAX computes in an element type on a device, in a narrower one, in several narrower ones, or not at all.
 
 How it checks itself: a number has a part that only that type keeps. The device takes the number apart again, in each
-place of a vector and in its sum; Python's own arithmetic says what must be left. For TPU, which emulates, the compiled
-program is read: a type that no multiplication of it has is emulated.
+place of a vector and in its sum; Python's own arithmetic says what must be left. For TPU the compiled
+program is read: a wide type that none of its multiplications has is emulated.
 
 Proof: run
 """
@@ -16,8 +16,8 @@ asked = options(*FACTS, "dtype.refused")
 
 from _platform import compiled, described, device, jax, jnp, shape
 
-HLO = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "s64", "int32": "s32"}
-HLO |= {"int8": "s8", "complex64": "c64", "complex128": "c128"}
+WIDE = {"float64": "f64", "int64": "s64", "complex128": "c128"}
+"""types that may be emulated -> what the compiled program calls them"""
 REFUSED = ("complex64", "complex128", "float8_e4m3fnuz", "float8_e5m2fnuz", "float64")
 COUNT = 64
 
@@ -50,9 +50,15 @@ if asked.level == "compile":
         refuse("only Neuron's compiler says so: ask for --level run")
     answer = compiled(asked, lambda x: x * x + x, shape(128, 128, dtype=getattr(jnp, name)))
     multiplied = set(re.findall(r"= (\w+)\[[^ ]* multiply\(", answer.text))
-    measured = "native" if HLO[name] in multiplied else "emulated" if answer.accepted else "none"
-    right = measured != "native" or answer.accepted
-    report(asked.fact, measured, checked=right, detail=answer.words or str(sorted(multiplied)), jax=jax.__version__)
+    is_emulated = name in WIDE and WIDE[name] not in multiplied
+    measured = "none" if not answer.accepted else "emulated" if is_emulated else "native"
+    report(
+        asked.fact,
+        measured,
+        checked=bool(multiplied) or not answer.accepted,
+        detail=answer.words or str(sorted(multiplied)),
+        jax=jax.__version__,
+    )
 where = device(asked)
 if name == "refused":
     found = [one for one in ([asked.item] if asked.item in REFUSED else REFUSED) if not takes(one)]

@@ -1,6 +1,6 @@
 """Which element types the factorisations of jax.numpy.linalg take on a platform.
 
-For CPU the lowering decides, for TPU the compiler; for GPUs neither does, since their libraries are asked when it runs.
+JAX of August 2026 and later looks at the type itself. What an older one lowers may still be slow and inexact.
 
 How it checks itself: on a device, the factor of a matrix times its transpose must give the matrix again.
 
@@ -9,11 +9,11 @@ Proof: compile
 
 from typing import Any
 
-from _kernel import options, refuse, report, said
+from _kernel import options, report, said
 
 asked = options("dtype.linear_algebra")
 
-from _platform import compiled, described, device, jax, jnp, lowered, platform, shape
+from _platform import described, device, jax, jnp, lowered, shape
 
 TYPES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
 SIDE = 8
@@ -25,8 +25,7 @@ def takes(name: str) -> tuple[bool, bool, str]:
     """Whether the routine takes a type, whether its answer is right, and what was said."""
     dtype: Any = getattr(jnp, name)
     if asked.level == "compile":
-        by_compiler = platform(asked) == "tpu"
-        answer = (compiled if by_compiler else lowered)(asked, jnp.linalg.cholesky, shape(SIDE, SIDE, dtype=dtype))
+        answer = lowered(asked, jnp.linalg.cholesky, shape(SIDE, SIDE, dtype=dtype))
         return answer.accepted, True, answer.words
     matrix = jnp.eye(SIDE, dtype=dtype) * 4 + 1
     try:
@@ -36,8 +35,6 @@ def takes(name: str) -> tuple[bool, bool, str]:
     return True, bool(jnp.allclose(factor @ factor.conj().T, matrix, atol=1e-3)), ""
 
 
-if asked.level == "compile" and platform(asked) in ("cuda", "rocm"):
-    refuse("libraries of the GPU take a type or not when the program runs: ask for --level run")
 wanted = [asked.item] if asked.item in TYPES else list(TYPES)
 answers = {name: takes(name) for name in wanted}
 report(
