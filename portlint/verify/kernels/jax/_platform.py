@@ -11,7 +11,13 @@ INSTALL = "pip install jax"
 LIBTPU = "pip install libtpu (its licence is that of Google's cloud services)"
 PLATFORMS = {"sm_": "cuda", "gfx": "rocm", "tpu": "tpu", "cpu": "cpu", "trainium": "neuron", "inferentia": "neuron"}
 """how a target's name begins -> the platform that JAX calls it"""
-KINDS = {"tpu-v5e": "TPU v5 lite", "tpu-v5p": "TPU v5", "tpu-v6e": "TPU v6 lite", "tpu-v7": "TPU7x"}
+KINDS = {
+    "tpu-v5e": ("TPU v5 lite", "TPU v5e"),
+    "tpu-v5p": ("TPU v5", "TPU v5p"),
+    "tpu-v6e": ("TPU v6 lite", "TPU v6e"),
+    "tpu-v7": ("TPU7x", "TPU7"),
+}
+"""what a generation calls itself; which of the names depends on the release"""
 TOPOLOGIES = {"tpu-v5e": "v5e:2x2", "tpu-v5p": "v5p:2x2x1", "tpu-v6e": "v6e:2x2", "tpu-v7": "tpu7x:2x2x1"}
 """the smallest that libtpu describes"""
 
@@ -61,9 +67,9 @@ def device(asked: argparse.Namespace) -> Any:
         found = jax.devices(wanted)[0]
     except RuntimeError as error:
         refuse(f"no device '{wanted}' for JAX here: {said(error)}")
-    kind = KINDS.get(asked.architecture)
-    if asked.level == "run" and kind and found.device_kind != kind:
-        refuse(f"the device here is '{found.device_kind}', not '{kind}'")
+    kinds = KINDS.get(asked.architecture, ())
+    if asked.level == "run" and kinds and found.device_kind not in kinds:
+        refuse(f"the device here is '{found.device_kind}', not '{kinds[0]}'")
     return found
 
 
@@ -89,9 +95,9 @@ def lowered(asked: argparse.Namespace, function: Callable[..., Any], *arguments:
 
 def _chip(asked: argparse.Namespace) -> Any:
     """What tells Pallas for TPU which generation it lowers for."""
-    kind = KINDS.get(asked.architecture, "")
+    kinds = KINDS.get(asked.architecture, ())
     sharding = jax.sharding
-    chip = sharding.AbstractDevice(device_kind=kind, num_cores=1, platform="tpu") if kind else None
+    chip = sharding.AbstractDevice(device_kind=kinds[0], num_cores=1, platform="tpu") if kinds else None
     return sharding.use_abstract_mesh(sharding.AbstractMesh((1,), ("x",), abstract_device=chip))
 
 
