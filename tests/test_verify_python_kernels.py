@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -29,7 +31,6 @@ FRAMEWORKS = {
 }
 """route -> the package that its kernels need"""
 PYTHON_KERNELS = [one for group in kernels().values() for one in group if one.route in FRAMEWORKS]
-PACKS = frozenset("api build device dtype isa lanes launch library memory numerics shape sync system tile".split())
 LANGUAGE_NEUTRAL = ("device", "shape", "sync", "tile", "dtype", "numerics", "system")
 """packs whose facts are all measured in Python"""
 
@@ -170,14 +171,43 @@ MEASURED_IN_PYTHON = sorted({term.kernel for term in vocabulary().values()} & {o
 def test_a_target_can_be_asked(target: str) -> None:
     """Each fact on which a finding can rest has its kernel in something that the target is programmed in."""
     profile = load(target)
-    asked = [fact for fact, term in vocabulary().items() if term.kernel and can_fail(fact, profile)]
+    asked = [fact for fact, term in vocabulary().items() if term.kernel in MEASURED_IN_PYTHON]
     assert not [
-        fact for fact in asked if vocabulary()[fact].kernel in MEASURED_IN_PYTHON and not of_fact(fact, profile)
+        fact
+        for fact in asked
+        if can_fail(fact, profile) and not any(fact in measures(one) for one in of_fact(fact, profile))
     ]
 
 
 def test_every_kernel_measures_something() -> None:
     assert sorted({one.name for one in PYTHON_KERNELS}) == MEASURED_IN_PYTHON
+
+
+class Asked(Exception):
+    """A kernel has said which facts it measures."""
+
+
+@cache
+def measures(kernel: Kernel) -> tuple[str, ...]:
+    """The facts that a kernel measures, as it says them to `options` before it needs anything."""
+
+    def options(*facts: str) -> None:
+        raise Asked(facts)
+
+    shared = ModuleType("_kernel")
+    vars(shared).update({"options": options, "__getattr__": lambda name: name})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "_kernel", shared)
+        patch.syspath_prepend(str(folder()))
+        with pytest.raises(Asked) as said:
+            runpy.run_path(str(place(kernel)))
+    facts: tuple[str, ...] = said.value.args[0]
+    return facts
+
+
+@pytest.mark.parametrize("kernel", PYTHON_KERNELS, ids=name)
+def test_facts_and_kernels_name_each_other(kernel: Kernel) -> None:
+    assert {vocabulary()[fact].kernel for fact in measures(kernel)} == {kernel.name}
 
 
 class Task(NamedTuple):
@@ -209,13 +239,13 @@ VALUES_OF_THE_HOST = frozenset(("device.type", "device.cuda_version"))
 
 
 def tasks(route: str) -> Iterator[Task]:
-    names = {one.name for one in PYTHON_KERNELS if one.route == route}
+    measured = {fact: one.name for one in PYTHON_KERNELS if one.route == route for fact in measures(one)}
     for level, target in TARGETS[route]:
-        for fact, term in vocabulary().items():
+        for fact, kernel in measured.items():
             is_of_host = level == "simulate" and fact in VALUES_OF_THE_HOST
             is_later = (fact, target) in OF_LATER_RELEASES
-            if term.kernel in names and load(target).fact(fact) is not None and not is_of_host and not is_later:
-                yield Task(term.kernel, level, target, fact)
+            if load(target).fact(fact) is not None and not is_of_host and not is_later:
+                yield Task(kernel, level, target, fact)
 
 
 SERVER = """
