@@ -20,7 +20,7 @@ from portlint.rule import fold
 from portlint.target import Fact, Target
 from portlint.verify import runner
 from portlint.verify.evidence import Entry, EvidenceError
-from portlint.verify.levels import Outcome, macros
+from portlint.verify.levels import Outcome, macros, named
 from portlint.verify.questions import Question, entries_of
 
 _README = """\
@@ -100,7 +100,7 @@ def _as_json(question: Question) -> dict[str, Any]:
         "file": question.kernel.file,
         "target": question.target.name,
         "macros": macros(question.asked),
-        "options": msgspec.structs.asdict(question.asked),
+        "options": {**msgspec.structs.asdict(question.asked), "architecture": named(question.target)},
     }
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from portlint.finding import Evidence
 from portlint.judge import holds
-from portlint.target import Fact, Level, Target
+from portlint.target import Fact, Target
 from portlint.verify import runner
 from portlint.verify.kernel import Kernel, Parameters
 from portlint.verify.toolchains import Answer, Missing, Toolchain, clang, nvidia
@@ -69,13 +69,18 @@ def architectures(target: Target) -> tuple[str, ...]:
     return tuple(one.name for one in target.profile.pass_ if one.name != "host")
 
 
+def named(target: Target) -> str:
+    """The name by which kernels in Python know a target: its plain architecture, or its own where it has none."""
+    return (*architectures(target), target.name)[0]
+
+
 def answer(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target, level: str) -> Reply:
     """Ask a kernel at a level. What cannot run here says why."""
     if level == "compile":
-        return _compiled(kernel, asked, target)
+        return _compiled(kernel, asked, assumed, target)
     if kernel.route == "cuda" and level == "simulate":
         return Reply(level, Outcome.NOT_RUN, "what simulates C++ is given the code of the finding, not a kernel")
-    return _ran(kernel, asked, assumed, level)
+    return _ran(kernel, asked, assumed, target, level)
 
 
 def compiler(target: Target) -> Toolchain | Missing | None:
@@ -106,9 +111,9 @@ def compile_file(file: Path, target: Target) -> Answer:
     return compile_program(program, target, plain, (f"-I{file.resolve().parent}",))
 
 
-def _compiled(kernel: Kernel, asked: Parameters, target: Target) -> Reply:
+def _compiled(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target) -> Reply:
     if kernel.route != "cuda":
-        return _compiled_in_python(kernel, asked, target)
+        return _compiled_in_python(kernel, asked, assumed, target)
     toolchain = compiler(target)
     if not isinstance(toolchain, Toolchain):
         install = f"; install it with: {toolchain.install}" if toolchain else ""
@@ -140,19 +145,25 @@ def _of_compiler(accepted: bool | None, kernel: Kernel) -> Outcome:
     return Outcome.REFUTED if kernel.proof == "compile" else Outcome.UNDECIDED
 
 
-def _compiled_in_python(kernel: Kernel, asked: Parameters, target: Target) -> Reply:
-    names = architectures(target) or (target.name,)
-    line, ended = _line(kernel, asked, "compile", names[0])
+def _compiled_in_python(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target) -> Reply:
+    line, ended = _line(kernel, asked, "compile", named(target))
     if line is None:
         return Reply("compile", Outcome.NOT_RUN, _why(ended), command=ended.command)
-    accepted = None if line["outcome"] == "failed" else line["measured"] != Level.NONE
     tool, version = _tool(line)
-    detail = f"{names[0]}: {line.get('detail') or line['measured']}"
-    return Reply("compile", _of_compiler(accepted, kernel), detail, tool, version, ended.command)
+    detail = f"{named(target)}: {line['detail'] or line['measured']}"
+    outcome = Outcome.UNDECIDED
+    if line["outcome"] != "failed" and kernel.proof == "compile":
+        outcome = _of_measured(line, asked, assumed)
+    return Reply("compile", outcome, detail, tool, version, ended.command)
 
 
-def _ran(kernel: Kernel, asked: Parameters, assumed: Assumed, level: str) -> Reply:
-    line, ended = _line(kernel, asked, level, "")
+def _of_measured(line: Mapping[str, Any], asked: Parameters, assumed: Assumed) -> Outcome:
+    right = holds(asked.fact, assumed, Fact(line["measured"], cite=""))
+    return Outcome.REFUTED if right else Outcome.CONFIRMED
+
+
+def _ran(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target, level: str) -> Reply:
+    line, ended = _line(kernel, asked, level, named(target))  # a kernel refuses a device that is not the target
     if line is None:
         return Reply(level, Outcome.NOT_RUN, _why(ended), command=ended.command)
     tool, version = _tool(line)
@@ -160,8 +171,7 @@ def _ran(kernel: Kernel, asked: Parameters, assumed: Assumed, level: str) -> Rep
     if line["outcome"] == "failed":
         detail = "the kernel's own check of its result failed"
         return Reply(level, Outcome.UNDECIDED, detail, tool, version, ended.command, device)
-    right = holds(asked.fact, assumed, Fact(line["measured"], cite=""))
-    outcome = Outcome.REFUTED if right else Outcome.CONFIRMED
+    outcome = _of_measured(line, asked, assumed)
     if level == "simulate" and kernel.proof == "run":
         outcome = Outcome.UNDECIDED  # this machine's processor is not the target
     return Reply(level, outcome, f"measured {line['measured']}", tool, version, ended.command, device)
