@@ -18,7 +18,8 @@ from portlint.verify.toolchains import Answer, Missing, Toolchain
 from portlint.verify.toolchains.gcc_style import diagnostics
 
 _SECONDS = 120.0
-_INSTALL = "pip install nvidia-cuda-nvrtc"
+_INSTALL = "pip install 'portlint[verify]'"
+_NO_HEADER = "could not open source file"
 _NVRTC = (sys.executable, "-m", "portlint.verify.toolchains.nvrtc")
 
 
@@ -38,7 +39,10 @@ def find() -> Toolchain | Missing:
 def compile(  # noqa: A001
     toolchain: Toolchain, program: Mapping[str, str], architecture: str, options: Iterable[str] = ()
 ) -> Answer:
-    """Compile the device code of a program (name -> text; the first file) for one architecture, such as "sm_90a"."""
+    """Compile the device code of a program (name -> text; the first file) for one architecture, such as "sm_90a".
+
+    A header of CUDA that this machine lacks is no answer: it says nothing of the architecture.
+    """
     with tempfile.TemporaryDirectory() as place:
         name, *_ = program
         for file, text in program.items():
@@ -50,5 +54,6 @@ def compile(  # noqa: A001
         ended = process.run([*toolchain.command, *kept], seconds=_SECONDS, folder=Path(place))
     found = tuple(diagnostics(f"{ended.err}\n{ended.out}"))
     refused = any(one.kind == "error" for one in found)
-    accepted = True if ended.status == 0 else False if refused else None
+    lacking = any(_NO_HEADER in one.words for one in found)
+    accepted = True if ended.status == 0 else False if refused and not lacking else None
     return Answer(accepted, found, ended.command, ended.seconds)

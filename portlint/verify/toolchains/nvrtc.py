@@ -1,5 +1,7 @@
 """NVRTC through its C interface: `python -m portlint.verify.toolchains.nvrtc ARCHITECTURE FILE [OPTION...]`.
 
+The headers of CUDA are those of the wheels of the extra `verify`, where they are installed.
+
 A program of its own, since a library that crashes takes its process with it. Prints the compiler's log; the exit status
 is 0 if it took the program, 1 if not, 3 if there is no NVRTC.
 """
@@ -14,12 +16,22 @@ from pathlib import Path
 NO_NVRTC = 3
 
 
+def _folders() -> list[Path]:
+    """Where NVIDIA's wheels put their files."""
+    return sorted({Path(entry) / "nvidia" for entry in sys.path if entry})
+
+
+def _headers() -> list[str]:
+    """The options that name the headers of the wheels `nvidia-cuda-runtime` and `nvidia-cuda-cccl`."""
+    runtime = [found.parent for folder in _folders() for found in folder.glob("**/include/cuda_runtime.h")]
+    return [f"-I{place}" for one in runtime for place in (one, one / "cccl")]
+
+
 def _library() -> ctypes.CDLL | None:
     """NVRTC of the wheel `nvidia-cuda-nvrtc`."""
-    folders = {Path(entry) / "nvidia" for entry in sys.path if entry}
     found = sorted(
         library
-        for folder in folders
+        for folder in _folders()
         for library in folder.glob("**/libnvrtc.so*")
         if "alt" not in library.name and "builtins" not in library.name
     )
@@ -35,7 +47,7 @@ def _version(library: ctypes.CDLL) -> str:
 def _compile(library: ctypes.CDLL, architecture: str, file: Path, options: Sequence[str]) -> int:
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), file.read_bytes(), file.name.encode(), 0, None, None)
-    words = [f"--gpu-architecture={architecture}", *options]
+    words = [f"--gpu-architecture={architecture}", *options, *_headers()]
     given = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
     status = library.nvrtcCompileProgram(program, len(words), given)
     size = ctypes.c_size_t()
