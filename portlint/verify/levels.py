@@ -110,8 +110,7 @@ def _compiled(kernel: Kernel, asked: Parameters, target: Target) -> Reply:
         install = f"; install it with: {toolchain.install}" if toolchain else ""
         return Reply("compile", Outcome.NOT_RUN, f"there is no compiler for {target.title} here{install}")
     plain = architectures(target)[0]
-    options = tuple(f"-D{name}" for name in macros(asked))
-    given = compile_program(kernel.program, target, plain, ("-DPORTLINT_DEVICE_ONLY", *options))
+    given = compile_program(kernel.program, target, plain, device_options(kernel, asked, plain))
     return Reply(
         "compile",
         _of_compiler(given.accepted, kernel),
@@ -120,6 +119,12 @@ def _compiled(kernel: Kernel, asked: Parameters, target: Target) -> Reply:
         toolchain.version,
         given.command,
     )
+
+
+def device_options(kernel: Kernel, asked: Parameters, architecture: str) -> tuple[str, ...]:
+    """What a compiler is told besides the architecture when it gets the device code of a kernel."""
+    own = kernel.options if architecture.startswith("sm_") else ()
+    return ("-DPORTLINT_DEVICE_ONLY", *own, *(f"-D{name}" for name in macros(asked)))
 
 
 def macros(asked: Parameters) -> tuple[str, ...]:
@@ -185,7 +190,7 @@ def _built_and_run(kernel: Kernel, asked: Parameters, place: Path) -> process.En
     driver = shutil.which("hipcc") or shutil.which("nvcc")
     if driver is None:
         return process.Ended("", _NOT_INSTALLED, "", "there is neither hipcc nor nvcc on PATH", 0.0)
-    language = ("-x", "hip") if driver.endswith("hipcc") else ("-arch=native",)
+    language = ("-x", "hip") if driver.endswith("hipcc") else ("-arch=native", *kernel.options)
     options = [f"-D{name}" for name in macros(asked)]
     command = [driver, *language, "-std=c++17", "-O2", *options, "-o", "kernel", kernel.file]
     built = process.run(command, seconds=_SECONDS, folder=place)

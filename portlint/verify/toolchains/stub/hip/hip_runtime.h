@@ -133,3 +133,5 @@ STUB float atomicAdd(float* at, float value) {
 STUB int atomicAdd(int* at, int value) {
   return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+STUB void __threadfence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+STUB long long clock64() { return (long long)__builtin_readcyclecounter(); }
