@@ -39,10 +39,7 @@ def find() -> Toolchain | Missing:
 def compile(  # noqa: A001
     toolchain: Toolchain, program: Mapping[str, str], architecture: str, options: Iterable[str] = ()
 ) -> Answer:
-    """Compile the device code of a program (name -> text; the first file) for one architecture, such as "sm_90a".
-
-    A header of CUDA that this machine lacks is no answer: it says nothing of the architecture.
-    """
+    """Compile the device code of a program (name -> text; the first file) for one architecture, such as "sm_90a"."""
     with tempfile.TemporaryDirectory() as place:
         name, *_ = program
         for file, text in program.items():
@@ -52,8 +49,11 @@ def compile(  # noqa: A001
         else:
             kept = (architecture, name, "-std=c++17", "-I.", *options)
         ended = process.run([*toolchain.command, *kept], seconds=_SECONDS, folder=Path(place))
-    found = tuple(diagnostics(f"{ended.err}\n{ended.out}"))
-    refused = any(one.kind == "error" for one in found)
-    lacking = any(_NO_HEADER in one.words for one in found)
-    accepted = True if ended.status == 0 else False if refused and not lacking else None
-    return Answer(accepted, found, ended.command, ended.seconds)
+    return answer(f"{ended.err}\n{ended.out}", ended.command, ended.seconds, accepted=ended.status == 0)
+
+
+def answer(log: str, command: str, seconds: float, *, accepted: bool) -> Answer:
+    """What a compiler's log says. A header of CUDA that this machine lacks is no answer of the architecture's."""
+    found = tuple(diagnostics(log))
+    refused = any(one.kind == "error" for one in found) and not any(_NO_HEADER in one.words for one in found)
+    return Answer(True if accepted else False if refused else None, found, command, seconds)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 NO_NVRTC = 3
@@ -27,24 +28,30 @@ def _headers() -> list[str]:
     return [f"-I{place}" for one in runtime for place in (one, one / "cccl")]
 
 
-def _library() -> ctypes.CDLL | None:
-    """NVRTC of the wheel `nvidia-cuda-nvrtc`."""
+@cache
+def _library() -> ctypes.CDLL:
+    """NVRTC of the wheel `nvidia-cuda-nvrtc`. Raises LookupError where it is not installed."""
     found = sorted(
         library
         for folder in _folders()
         for library in folder.glob("**/libnvrtc.so*")
         if "alt" not in library.name and "builtins" not in library.name
     )
-    return ctypes.CDLL(str(found[-1])) if found else None
+    if not found:
+        raise LookupError("there is no NVRTC: pip install nvidia-cuda-nvrtc")
+    return ctypes.CDLL(str(found[-1]))
 
 
-def _version(library: ctypes.CDLL) -> str:
+def _version() -> str:
+    library = _library()
     major, minor = ctypes.c_int(), ctypes.c_int()
     library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     return f"{major.value}.{minor.value}"
 
 
-def _compile(library: ctypes.CDLL, architecture: str, file: Path, options: Sequence[str]) -> int:
+def compile_file(architecture: str, file: Path, options: Sequence[str]) -> tuple[bool, str]:
+    """Whether NVRTC takes a file for one architecture, and its log. Raises LookupError where there is no NVRTC."""
+    library = _library()
     program = ctypes.c_void_p()
     library.nvrtcCreateProgram(ctypes.byref(program), file.read_bytes(), file.name.encode(), 0, None, None)
     words = [f"--gpu-architecture={architecture}", *options, *_headers()]
@@ -54,20 +61,22 @@ def _compile(library: ctypes.CDLL, architecture: str, file: Path, options: Seque
     library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
     library.nvrtcGetProgramLog(program, log)
-    sys.stdout.write(log.value.decode(errors="replace"))
-    return int(status != 0)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return status == 0, log.value.decode(errors="replace")
 
 
 def _main(words: Sequence[str]) -> int:
-    library = _library()
-    if library is None:
-        sys.stderr.write("there is no NVRTC: pip install nvidia-cuda-nvrtc\n")
+    try:
+        if words == ["--version"]:
+            sys.stdout.write(_version() + "\n")
+            return 0
+        architecture, file, *options = words
+        accepted, log = compile_file(architecture, Path(file), options)
+    except LookupError as error:
+        sys.stderr.write(f"{error}\n")
         return NO_NVRTC
-    if words == ["--version"]:
-        sys.stdout.write(_version(library) + "\n")
-        return 0
-    architecture, file, *options = words
-    return _compile(library, architecture, Path(file), options)
+    sys.stdout.write(log)
+    return int(not accepted)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,184 @@
+"""The verification kernels in C++ and the profiles say the same: the exact compilers are asked.
+
+A kernel whose proof is `compile` is accepted for a target where the profile says that the assumption holds, and refused
+where it says that it does not. What is to be accepted goes to a compiler in one program per architecture.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from portlint.target import Level, Target, load, shipped, vocabulary
+from portlint.verify import levels
+from portlint.verify.kernel import Kernel, Parameters, folder, kernels, of_fact, parameters
+from portlint.verify.toolchains import Answer, Toolchain, clang, nvidia, nvrtc
+
+WORKERS = 2
+ENDLESS = 2  # a value of a number that is too large, as a multiple of the right one
+PACKS = ("lanes", "isa", "memory", "launch", "api", "numerics", "build")
+OF_PYTHON = re.compile(r"triton|scaled_mm")
+"""facts of these packs that code in C++ cannot assume"""
+MAKERS = ("NVIDIA", "AMD")
+
+
+class Question(msgspec.Struct, frozen=True, order=True):
+    """What a compiler is asked, and what the profile answers."""
+
+    architecture: str
+    kernel: Kernel
+    asked: Parameters
+    accepted: bool
+    profile: str
+    """what the profile says, for people"""
+
+    @property
+    def maker(self) -> str:
+        return "NVIDIA" if self.architecture.startswith("sm_") else "AMD"
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        target = self.architecture
+        return levels.device_options(self.kernel, self.asked, target)
+
+    @property
+    def fits_with_others(self) -> bool:
+        """Whether its text can stand in one program with those of other kernels."""
+        return self.accepted and "#include <" not in self.kernel.program[self.kernel.file] and not self.kernel.options
+
+
+def targets() -> tuple[Target, ...]:
+    """The targets of C++ code that a compiler here can build for."""
+    found = (load(name) for name in shipped())
+    return tuple(one for one in found if "cuda" in one.profile.languages and levels.architectures(one))
+
+
+def facts() -> list[str]:
+    """The facts that a C++ kernel measures."""
+    return [
+        name for name, term in vocabulary().items() if any(one.route == "cuda" for one in kernels().get(term.kernel, ()))
+    ]
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    return tuple(one for target in targets() for fact in facts() for one in _questions(target, fact))
+
+
+def _questions(target: Target, fact: str) -> Iterator[Question]:
+    stated = target.fact(fact)
+    if stated is None:
+        return
+    kernel = next(one for one in of_fact(fact, target) if one.route == "cuda")
+    plain, *variants = levels.architectures(target)
+    profile = f"{target.name} says {stated.value}"
+    if kernel.proof == "run":
+        for architecture in (plain, *variants):
+            yield Question(architecture, kernel, parameters(fact, stated.value), True, profile)
+    elif vocabulary()[fact].kind == "level":
+        assert stated.value in {Level.NATIVE, Level.VARIANT, Level.NONE}, "decide what a compiler makes of it"
+        asked = parameters(fact, str(Level.NATIVE))
+        yield Question(plain, kernel, asked, stated.value == Level.NATIVE, profile)
+        for architecture in variants:
+            if stated.value != Level.VARIANT:
+                yield Question(architecture, kernel, asked, stated.value == Level.NATIVE, profile)
+            elif architecture.endswith("a"):  # what a family shares is less
+                yield Question(architecture, kernel, asked, True, profile)
+    else:
+        yield Question(plain, kernel, parameters(fact, stated.value), True, profile)
+        for wrong in _other_values(fact, stated.value):
+            yield Question(plain, kernel, parameters(fact, wrong), False, profile)
+
+
+def _other_values(fact: str, value: object) -> Iterable[object]:
+    """Values that an assumption may have and that do not hold."""
+    if isinstance(value, int):
+        return {ENDLESS * value}
+    others = {one.value for one in (target.fact(fact) for target in targets()) if one is not None}
+    return others - {value}
+
+
+def _together(asked: Iterable[Question]) -> str:
+    """One program of several kernels, each in a namespace of its own."""
+    lines = ['#include "portlint.h"']
+    for number, one in enumerate(asked):
+        text = one.kernel.program[one.kernel.file]
+        given = [name.split("=", 1) for name in levels.macros(one.asked)]
+        lines += [f"#define {name} {value}" for name, value in given]
+        lines += [f"namespace kernel_{number} {{", f'#line 1 "{one.kernel.file}:{one.asked.item}"', text, "}"]
+        own = re.findall(r"^#define (\w+)", text, re.MULTILINE)
+        lines += [f"#undef {name}" for name in (*(name for name, _ in given), *own)]
+    return "\n".join(lines)
+
+
+def _compile(maker: str, architecture: str, program: dict[str, str], options: tuple[str, ...]) -> Answer:
+    """Asked in a worker, which loads NVRTC once."""
+    if maker == "AMD":
+        toolchain = clang.find()
+        assert isinstance(toolchain, Toolchain)
+        return clang.compile(toolchain, program, architecture, options)
+    with tempfile.TemporaryDirectory() as place:
+        for name, text in program.items():
+            (Path(place) / name).write_text(text, encoding="utf-8")
+        file = Path(place) / next(iter(program))
+        accepted, log = nvrtc.compile_file(architecture, file, ("-std=c++17", f"-I{place}", *options))
+    return nvidia.answer(log, "", 0.0, accepted=accepted)
+
+
+def _ask(job: tuple[Question, ...]) -> list[tuple[Question, Answer]]:
+    first = job[0]
+    if len(job) == 1:
+        return [(first, _compile(first.maker, first.architecture, dict(first.kernel.program), first.options))]
+    shared = {name: text for name, text in first.kernel.program.items() if name.endswith(".h")}
+    program = {"kernels.cu": _together(job), **shared}
+    given = _compile(first.maker, first.architecture, program, ("-DPORTLINT_DEVICE_ONLY",))
+    if given.accepted:
+        return [(one, given) for one in job]
+    return [reply for one in job for reply in _ask((one,))]
+
+
+@pytest.fixture(scope="session")
+def answers() -> dict[str, list[tuple[Question, Answer]]]:
+    """What the compilers of this machine say, by maker."""
+    found = {"NVIDIA": nvidia.find(), "AMD": clang.find()}
+    asked = {
+        maker: [one for one in questions() if one.maker == maker]
+        for maker, toolchain in found.items()
+        if isinstance(toolchain, Toolchain) and toolchain.name != "nvcc"
+    }
+    with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
+        pending = {maker: [pool.submit(_ask, job) for job in _jobs(some)] for maker, some in asked.items()}
+        return {maker: [reply for job in jobs for reply in job.result()] for maker, jobs in pending.items()}
+
+
+def _jobs(asked: list[Question]) -> Iterator[tuple[Question, ...]]:
+    alike: dict[str, dict[tuple[str, Parameters], Question]] = {}
+    for one in asked:
+        if one.fits_with_others:
+            alike.setdefault(one.architecture, {})[one.kernel.name, one.asked] = one
+        else:
+            yield (one,)
+    yield from (tuple(some.values()) for some in alike.values())
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_compilers_and_profiles_agree(maker, answers):
+    if maker not in answers:
+        pytest.skip(f"no compiler: {clang.find() if maker == 'AMD' else nvidia.find()}")
+    wrong = [
+        f"{one.asked.fact}={one.asked.value} for {one.architecture}: {one.profile}; "
+        f"{'accepted' if answer.accepted else answer.words or 'no answer'}"
+        for one, answer in answers[maker]
+        if answer.accepted is not None and answer.accepted != one.accepted
+    ]
+    assert not wrong, "\n".join(wrong)
