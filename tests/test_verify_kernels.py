@@ -82,20 +82,18 @@ def _questions(target: Target, fact: str) -> Iterator[Question]:
     kernel = next(one for one in of_fact(fact, target) if one.route == "cuda")
     plain, *variants = levels.architectures(target)
     profile = f"{target.name} says {stated.value}"
-    if kernel.proof == "run":
-        for architecture in (plain, *variants):
-            yield Question(architecture, kernel, parameters(fact, stated.value), True, profile)
+    asked = parameters(fact, stated.value)
+    if kernel.proof == "run":  # its host part alone knows items
+        yield Question(plain, kernel, Parameters(kernel.name, "", ""), True, profile)
     elif vocabulary()[fact].kind == "level":
         assert stated.value in {Level.NATIVE, Level.VARIANT, Level.NONE}, "decide what a compiler makes of it"
         asked = parameters(fact, str(Level.NATIVE))
         yield Question(plain, kernel, asked, stated.value == Level.NATIVE, profile)
-        for architecture in variants:
-            if stated.value != Level.VARIANT:
-                yield Question(architecture, kernel, asked, stated.value == Level.NATIVE, profile)
-            elif architecture.endswith("a"):  # what a family shares is less
-                yield Question(architecture, kernel, asked, True, profile)
+        if stated.value != Level.NATIVE:  # what a family shares is less than what its `a` variant has
+            last = [one for one in variants if one.endswith("a")]
+            yield from (Question(one, kernel, asked, stated.value == Level.VARIANT, profile) for one in last)
     else:
-        yield Question(plain, kernel, parameters(fact, stated.value), True, profile)
+        yield Question(plain, kernel, asked, True, profile)
         for wrong in _other_values(fact, stated.value):
             yield Question(plain, kernel, parameters(fact, wrong), False, profile)
 
@@ -115,7 +113,7 @@ def _together(asked: Iterable[Question]) -> str:
         text = one.kernel.program[one.kernel.file]
         given = [name.split("=", 1) for name in levels.macros(one.asked)]
         lines += [f"#define {name} {value}" for name, value in given]
-        lines += [f"namespace kernel_{number} {{", f'#line 1 "{one.kernel.file}:{one.asked.item}"', text, "}"]
+        lines += [f"namespace kernel_{number} {{", f'#line 1 "{one.kernel.file} {one.asked.item}"', text, "}"]
         own = re.findall(r"^#define (\w+)", text, re.MULTILINE)
         lines += [f"#undef {name}" for name in (*(name for name, _ in given), *own)]
     return "\n".join(lines)

@@ -3,4 +3,4 @@
 // Proof: compile
 #include "portlint.h"
 
-__global__ void __launch_bounds__(64) measure() { asm volatile("v_accvgpr_write_b32 a%0, 0" ::"n"(VALUE - 1)); }
+__global__ void __launch_bounds__(64) measure() { asm volatile("v_accvgpr_write_b32 a[%0], 0" ::"n"(VALUE - 1)); }
