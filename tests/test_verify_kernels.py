@@ -180,3 +180,71 @@ def test_compilers_and_profiles_agree(maker, answers):
         if answer.accepted is not None and answer.accepted != one.accepted
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_few_questions_go_without_an_answer(maker, answers):
+    """Only a missing header is a reason for none."""
+    if maker not in answers:
+        pytest.skip(f"no compiler: {clang.find() if maker == 'AMD' else nvidia.find()}")
+    silent = {one.kernel.name: answer.words for one, answer in answers[maker] if answer.accepted is None}
+    assert all("could not open source file" in words for words in silent.values()), silent
+    if silent:
+        pytest.skip(f"{', '.join(sorted(silent))} need CUDA's headers: pip install 'portlint[verify]'")
+
+
+def test_host_parts_compile():
+    """All of them in one program, with the host code that each item asks for."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("no nvcc on PATH: install NVIDIA's CUDA toolkit")
+    run = [(fact, kernel) for fact in facts() for kernel in kernels()[vocabulary()[fact].kernel] if kernel.proof == "run"]
+    asked = [
+        Question("sm_90", kernel, parameters(fact, "native"), True, "") for fact, kernel in run if kernel.route == "cuda"
+    ]
+    with tempfile.TemporaryDirectory() as place:
+        for name, text in asked[0].kernel.program.items():
+            (Path(place) / name).write_text(text, encoding="utf-8")
+        text = '#include "portlint.h"\n#include "child.h"\n#define main measured\n' + _together(asked)
+        (Path(place) / "kernels.cu").write_text(text, encoding="utf-8")
+        command = [nvcc, "-std=c++17", "-arch=sm_90", "-O0", "-Xcicc", "-O0", "-c", "-o", "kernels.o", "kernels.cu"]
+        ended = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_facts_of_cxx_have_a_kernel_or_a_reason():
+    stated = {fact for target in targets() for fact in target.profile.facts}
+    owed = [
+        name
+        for name, term in vocabulary().items()
+        if name in stated and name.startswith(tuple(f"{pack}." for pack in PACKS)) and not OF_PYTHON.search(name)
+        if term.kernel not in kernels() and not term.unmeasured
+    ]
+    assert not owed
+
+
+def test_every_kernel_measures_a_fact():
+    named = {term.kernel for term in vocabulary().values()}
+    assert not [name for name, some in kernels().items() if name not in named and some[0].route == "cuda"]
+
+
+@pytest.mark.parametrize("fact", facts())
+def test_kernels_know_their_items(fact):
+    """A kernel that takes some items only refuses all others, and that must not pass for the compiler's answer."""
+    kernel = next(one for one in kernels()[vocabulary()[fact].kernel] if one.route == "cuda")
+    item = parameters(fact, "native").item
+    text = kernel.program[kernel.file]
+    assert "#error" not in text or f"defined(ITEM_{item})" in text
+
+
+def test_folder_has_nothing_else():
+    names = {entry.name for entry in (folder() / "cuda").iterdir()}
+    assert names == {kernel.file for some in kernels().values() for kernel in some if kernel.route == "cuda"} | {
+        "portlint.h", "child.h",
+    }  # fmt: skip
+
+
+def test_missing_header_is_no_answer():
+    words = 'kernel.cu(4): catastrophic error: could not open source file "mma.h" (no directories in search list)'
+    assert nvidia.answer(words, "", 0.0, accepted=False).accepted is None
+    assert nvidia.answer("kernel.cu(4): error: no", "", 0.0, accepted=False).accepted is False
