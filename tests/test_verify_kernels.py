@@ -21,7 +21,7 @@ import pytest
 
 from portlint.target import Level, Target, load, shipped, vocabulary
 from portlint.verify import levels
-from portlint.verify.kernel import Kernel, Parameters, folder, kernels, of_fact, parameters
+from portlint.verify.kernel import Kernel, Parameters, folder, kernels, parameters
 from portlint.verify.toolchains import Answer, Toolchain, clang, nvidia, nvrtc
 
 WORKERS = 2
@@ -63,11 +63,14 @@ def targets() -> tuple[Target, ...]:
     return tuple(one for one in found if "cuda" in one.profile.languages and levels.architectures(one))
 
 
-def facts() -> list[str]:
+def of_cxx(fact: str) -> Kernel | None:
+    """The C++ kernel that measures a fact."""
+    return next((one for one in kernels().get(vocabulary()[fact].kernel, ()) if one.route == "cuda"), None)
+
+
+def facts() -> dict[str, Kernel]:
     """The facts that a C++ kernel measures."""
-    return [
-        name for name, term in vocabulary().items() if any(one.route == "cuda" for one in kernels().get(term.kernel, ()))
-    ]
+    return {name: kernel for name in vocabulary() if (kernel := of_cxx(name)) is not None}
 
 
 @cache
@@ -79,7 +82,7 @@ def _questions(target: Target, fact: str) -> Iterator[Question]:
     stated = target.fact(fact)
     if stated is None:
         return
-    kernel = next(one for one in of_fact(fact, target) if one.route == "cuda")
+    kernel = facts()[fact]
     plain, *variants = levels.architectures(target)
     profile = f"{target.name} says {stated.value}"
     asked = parameters(fact, stated.value)
@@ -198,9 +201,10 @@ def test_host_parts_compile():
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("no nvcc on PATH: install NVIDIA's CUDA toolkit")
-    run = [(fact, kernel) for fact in facts() for kernel in kernels()[vocabulary()[fact].kernel] if kernel.proof == "run"]
     asked = [
-        Question("sm_90", kernel, parameters(fact, "native"), True, "") for fact, kernel in run if kernel.route == "cuda"
+        Question("sm_90", kernel, parameters(fact, "native"), True, "")
+        for fact, kernel in facts().items()
+        if kernel.proof == "run"
     ]
     with tempfile.TemporaryDirectory() as place:
         for name, text in asked[0].kernel.program.items():
@@ -231,7 +235,7 @@ def test_every_kernel_measures_a_fact():
 @pytest.mark.parametrize("fact", facts())
 def test_kernels_know_their_items(fact):
     """A kernel that takes some items only refuses all others, and that must not pass for the compiler's answer."""
-    kernel = next(one for one in kernels()[vocabulary()[fact].kernel] if one.route == "cuda")
+    kernel = facts()[fact]
     item = parameters(fact, "native").item
     text = kernel.program[kernel.file]
     assert "#error" not in text or f"defined(ITEM_{item})" in text

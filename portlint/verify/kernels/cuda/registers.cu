@@ -1,26 +1,13 @@
-// How many registers the compiler gives one thread that needs more than there are.
+// Whether a thread may use VALUE vector registers: the compiler is asked for so many, or the last of them is written.
 //
-// The check: some of its values went to memory, so it had all the registers that there are.
+// NVIDIA's assembler only warns of a number that is too large.
 //
-// Proof: run
+// Options: --ptxas-options=--warning-as-error
+// Proof: compile
 #include "portlint.h"
 
-constexpr int VALUES = 640;
-
-// Every value is read before the first is used.
-__global__ void __launch_bounds__(64) measure(const int* in, int* out) {
-  int values[VALUES];
-#pragma unroll
-  for (int at = 0; at < VALUES; ++at) values[at] = in[at * 64 + threadIdx.x];
-  asm volatile("" ::: "memory");
-#pragma unroll
-  for (int at = 0; at < VALUES; ++at) out[at * 64 + threadIdx.x] = values[at] * values[(at + VALUES / 2) % VALUES];
-}
-
-#ifdef PORTLINT_HOST
-int main() {
-  GPU(FuncAttributes) code;
-  CHECKED(GPU(FuncGetAttributes)(&code, reinterpret_cast<const void*>(&measure)));
-  return report("launch.registers_per_thread", code.numRegs, code.localSizeBytes > 0);
-}
+#if defined(__HIP__)
+__global__ void __launch_bounds__(64) measure() { asm volatile("v_mov_b32 v[%0], 0" ::"n"(VALUE - 1)); }
+#else
+__global__ void __maxnreg__(VALUE) measure(int* out) { *out = 1; }
 #endif
