@@ -9,7 +9,6 @@
 template <class T, int N>
 using Vector = T __attribute__((ext_vector_type(N)));
 using Half2 = Vector<_Float16, 2>;
-using Short2 = Vector<short, 2>;
 using Short4 = Vector<short, 4>;
 using Bfloat2 = Vector<short, 2>;
 #define GLOBAL __attribute__((address_space(1)))

@@ -23,7 +23,7 @@ __device__ float decode(unsigned byte) {
 #else
   unsigned halves = 0;
   float value = 0.0f;
-  asm("{.reg .b16 low, high, in; cvt.u16.u32 in, %1; cvt.rn.f16x2.e4m3x2 %0, in; }" : "=r"(halves) : "r"(byte));
+  asm("{.reg .b16 in; cvt.u16.u32 in, %1; cvt.rn.f16x2.e4m3x2 %0, in; }" : "=r"(halves) : "r"(byte));
   asm("{.reg .b16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, low; }" : "=f"(value) : "r"(halves));
   return value;
 #endif

@@ -8,7 +8,7 @@
 #define INSTRUCTION(...) \
   __global__ void measure() { asm volatile("{" __VA_ARGS__ "}"); }
 
-// Registers of a small multiply: a<4> and b<4> the operands, c<4> what is added and d<4> the result.
+// A multiply that adds to its result: a<4> and b<4> are the operands; f<4>, s<4> or e<4>, by type, hold the result.
 #define MMA(SHAPE, TYPES, A, B, D)                                                      \
   INSTRUCTION(".reg .b32 a<4>, b<4>; .reg .f32 f<4>; .reg .s32 s<4>; .reg .f64 e<4>; " \
               "mma.sync.aligned." SHAPE "." TYPES " " D ", " A ", " B ", " D ";")
