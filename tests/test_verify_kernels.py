@@ -191,7 +191,7 @@ def test_few_questions_go_without_an_answer(maker, answers):
     if maker not in answers:
         pytest.skip(f"no compiler: {clang.find() if maker == 'AMD' else nvidia.find()}")
     silent = {one.kernel.name: answer.words for one, answer in answers[maker] if answer.accepted is None}
-    assert all("could not open source file" in words for words in silent.values()), silent
+    assert all("open source file" in words for words in silent.values()), silent
     if silent:
         pytest.skip(f"{', '.join(sorted(silent))} need CUDA's headers: pip install 'portlint[verify]'")
 

@@ -19,7 +19,7 @@ from portlint.verify.toolchains.gcc_style import diagnostics
 
 _SECONDS = 120.0
 _INSTALL = "pip install 'portlint[verify]'"
-_NO_HEADER = "could not open source file"
+_NO_HEADER = "open source file"
 _NVRTC = (sys.executable, "-m", "portlint.verify.toolchains.nvrtc")
 
 

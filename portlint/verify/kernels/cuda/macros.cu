@@ -10,11 +10,11 @@ __global__ void measure(int* out) { *out = __CUDA_ARCH__; }
 #elif defined(ITEM_wavefront_size_macro)
 __global__ void measure(int* out) { *out = __AMDGCN_WAVEFRONT_SIZE; }
 #elif defined(ITEM_cuda_version_macros)
+// NVRTC cannot include cuda.h, which has CUDA_VERSION
 #if !defined(__HIP__)
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 #endif
-__global__ void measure(int* out) { *out = CUDA_VERSION + CUDART_VERSION; }
+__global__ void measure(int* out) { *out = CUDART_VERSION; }
 #else
 #error "no such macro here"
 #endif
