@@ -29,7 +29,11 @@ ENDLESS = 2  # a value of a number that is too large, as a multiple of the right
 PACKS = ("lanes", "isa", "memory", "launch", "api", "numerics", "build")
 OF_PYTHON = re.compile(r"triton|scaled_mm")
 """facts of these packs that code in C++ cannot assume"""
-MAKERS = ("NVIDIA", "AMD")
+MAKERS = {
+    "NVIDIA": "no NVRTC: pip install 'portlint[verify]'",
+    "AMD": "no clang that compiles for AMD's GPUs: apt-get install clang-22 lld-22",
+}
+"""maker -> what to install where its compiler is missing"""
 
 
 class Question(msgspec.Struct, frozen=True, order=True):
@@ -175,7 +179,7 @@ def _jobs(asked: list[Question]) -> Iterator[tuple[Question, ...]]:
 @pytest.mark.parametrize("maker", MAKERS)
 def test_compilers_and_profiles_agree(maker, answers):
     if maker not in answers:
-        pytest.skip(f"no compiler: {clang.find() if maker == 'AMD' else nvidia.find()}")
+        pytest.skip(MAKERS[maker])
     wrong = [
         f"{one.asked.fact}={one.asked.value} for {one.architecture}: {one.profile}; "
         f"{'accepted' if answer.accepted else answer.words or 'no answer'}"
@@ -189,7 +193,7 @@ def test_compilers_and_profiles_agree(maker, answers):
 def test_few_questions_go_without_an_answer(maker, answers):
     """Only a missing header is a reason for none."""
     if maker not in answers:
-        pytest.skip(f"no compiler: {clang.find() if maker == 'AMD' else nvidia.find()}")
+        pytest.skip(MAKERS[maker])
     silent = {one.kernel.name: answer.words for one, answer in answers[maker] if answer.accepted is None}
     assert all("open source file" in words for words in silent.values()), silent
     if silent:
