@@ -100,6 +100,7 @@ def _as_json(question: Question) -> dict[str, Any]:
         "file": question.kernel.file,
         "target": question.target.name,
         "macros": macros(question.asked),
+        "nvcc": question.kernel.options,
         "options": {**msgspec.structs.asdict(question.asked), "architecture": named(question.target)},
     }
 

@@ -2,7 +2,8 @@
 
 `kernels/<route>/<name>.<ext>`: the name is the one that the vocabulary gives a fact, the route is what the file is
 written in. A file begins with a comment or docstring that says what it measures; its last line is `Proof: compile`
-where the compiler's answer decides, or `Proof: run` where compiling proves nothing yet.
+where the compiler's answer decides, or `Proof: run` where compiling proves nothing yet. A line `Options: ...` before it
+has what NVIDIA's compilers need besides.
 
 A kernel gets two parameters: ITEM, the last word of the fact's name or the item of a list that the code relies on, and
 VALUE, the value that is to be tested. In C++ they are the macros `ITEM_<item>` and `VALUE`; in Python the options
@@ -39,6 +40,7 @@ ROUTES: Mapping[str, str] = {
 
 _LANGUAGES = {"cuda": "cuda", "triton": "triton", "jax": "jax", "nki": "nki"}
 """routes that a target has if its profile names the language"""
+_OPTIONS = re.compile(r"^\W*Options: (.*)$", re.MULTILINE)
 _PROOF = re.compile(r"^\W*Proof: (compile|run)\W*$", re.MULTILINE)
 
 
@@ -51,6 +53,8 @@ class Kernel(msgspec.Struct, frozen=True, order=True):
     """what it measures, in prose"""
     proof: str
     """the first level whose answer decides: compile or run"""
+    options: tuple[str, ...] = ()
+    """what NVIDIA's compilers need besides"""
 
     @property
     def file(self) -> str:
@@ -113,7 +117,9 @@ def _of_route(route: str, ending: str) -> Iterator[Kernel]:
             if proof is None:
                 raise ValueError(f"{entry.name}: the header of a kernel ends with 'Proof: compile' or 'Proof: run'")
             name = entry.name.removesuffix(ending)
-            yield Kernel(name, route, about[: proof.start()].strip(), proof[1])
+            options = _OPTIONS.search(about)
+            end = options.start() if options else proof.start()
+            yield Kernel(name, route, about[:end].strip(), proof[1], tuple(options[1].split()) if options else ())
 
 
 def _header(text: str) -> str:

@@ -119,8 +119,7 @@ def _compiled(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Targe
         install = f"; install it with: {toolchain.install}" if toolchain else ""
         return Reply("compile", Outcome.NOT_RUN, f"there is no compiler for {target.title} here{install}")
     plain = architectures(target)[0]
-    options = tuple(f"-D{name}" for name in macros(asked))
-    given = compile_program(kernel.program, target, plain, ("-DPORTLINT_DEVICE_ONLY", *options))
+    given = compile_program(kernel.program, target, plain, device_options(kernel, asked, plain))
     return Reply(
         "compile",
         _of_compiler(given.accepted, kernel),
@@ -129,6 +128,12 @@ def _compiled(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Targe
         toolchain.version,
         given.command,
     )
+
+
+def device_options(kernel: Kernel, asked: Parameters, architecture: str) -> tuple[str, ...]:
+    """What a compiler is told besides the architecture when it gets the device code of a kernel."""
+    own = kernel.options if architecture.startswith("sm_") else ()
+    return ("-DPORTLINT_DEVICE_ONLY", *own, *(f"-D{name}" for name in macros(asked)))
 
 
 def macros(asked: Parameters) -> tuple[str, ...]:
@@ -183,7 +188,7 @@ def _line(kernel: Kernel, asked: Parameters, level: str, architecture: str) -> t
         for name, text in kernel.program.items():
             (Path(place) / name).write_text(text, encoding="utf-8")
         if kernel.route == "cuda":
-            ended = runner.ask_cxx(kernel.file, macros(asked), Path(place))
+            ended = runner.ask_cxx(kernel.file, macros(asked), Path(place), kernel.options)
         else:
             given = {"level": level, "architecture": architecture, **msgspec.structs.asdict(asked)}
             ended = runner.ask_python(kernel.file, given, Path(place))

@@ -104,12 +104,12 @@ def _end(process: subprocess.Popen[str]) -> None:
             process.kill()
 
 
-def ask_cxx(file: str, macros: Sequence[str], folder: Path) -> Ended:
-    """Build a C++ kernel for the device of this machine, and run it there."""
+def ask_cxx(file: str, macros: Sequence[str], folder: Path, nvcc: Sequence[str] = ()) -> Ended:
+    """Build a C++ kernel for the device of this machine, and run it there; `nvcc`: options for that compiler alone."""
     driver = shutil.which("hipcc") or shutil.which("nvcc")
     if driver is None:
         return Ended("", NOT_INSTALLED, "", "there is neither hipcc nor nvcc on PATH", 0.0)
-    language = ("-x", "hip") if driver.endswith("hipcc") else ("-arch=native",)
+    language = ("-x", "hip") if driver.endswith("hipcc") else ("-arch=native", *nvcc)
     definitions = [f"-D{name}" for name in macros]
     command = [driver, *language, "-std=c++17", "-O2", *definitions, "-o", "kernel", file]
     built = run(command, seconds=KERNEL_SECONDS, folder=folder)
@@ -164,7 +164,7 @@ def main() -> int:
     for number, question in enumerate(asked["questions"], 1):
         place = folder / "kernels" / question["route"]
         if question["route"] == "cuda":
-            ended = ask_cxx(question["file"], question["macros"], place)
+            ended = ask_cxx(question["file"], question["macros"], place, question["nvcc"])
         else:
             ended = ask_python(question["file"], {**question["options"], "level": "run"}, place)
         line = line_of(ended)

@@ -18,7 +18,8 @@ from portlint.verify.toolchains import Answer, Missing, Toolchain
 from portlint.verify.toolchains.gcc_style import diagnostics
 
 _SECONDS = 120.0
-_INSTALL = "pip install nvidia-cuda-nvrtc"
+_INSTALL = "pip install 'portlint[verify]'"
+_NO_HEADER = "open source file"
 _NVRTC = (sys.executable, "-m", "portlint.verify.toolchains.nvrtc")
 
 
@@ -48,7 +49,11 @@ def compile(  # noqa: A001
         else:
             kept = (architecture, name, "-std=c++17", "-I.", *options)
         ended = runner.run([*toolchain.command, *kept], seconds=_SECONDS, folder=Path(place))
-    found = tuple(diagnostics(f"{ended.err}\n{ended.out}"))
-    refused = any(one.kind == "error" for one in found)
-    accepted = True if ended.status == 0 else False if refused else None
-    return Answer(accepted, found, ended.command, ended.seconds)
+    return answer(f"{ended.err}\n{ended.out}", ended.command, ended.seconds, accepted=ended.status == 0)
+
+
+def answer(log: str, command: str, seconds: float, *, accepted: bool) -> Answer:
+    """What a compiler's log says. A header of CUDA that this machine lacks is no answer of the architecture's."""
+    found = tuple(diagnostics(log))
+    refused = any(one.kind == "error" for one in found) and not any(_NO_HEADER in one.words for one in found)
+    return Answer(True if accepted else False if refused else None, found, command, seconds)

@@ -16,13 +16,9 @@ __global__ void measure(int* counted, int* highest) {
 
 #ifdef PORTLINT_HOST
 int main() {
-  int *counted = nullptr, *highest = nullptr;
-  CHECKED(GPU(MallocManaged)(&counted, sizeof(int)));
-  CHECKED(GPU(MallocManaged)(&highest, sizeof(int)));
+  int *counted = shared_zeros<int>(1), *highest = shared_zeros<int>(1);
   measure<<<1, THREADS>>>(counted, highest);
   CHECKED(GPU(DeviceSynchronize)());
-  int asked = 0;
-  CHECKED(GPU(DeviceGetAttribute)(&asked, GPU(DevAttrWarpSize), 0));
-  return report("lanes.width", *counted, *counted == asked && *highest == asked - 1);
+  return report("lanes.width", *counted, *counted == properties().warpSize && *highest == *counted - 1);
 }
 #endif

@@ -23,6 +23,7 @@
 #define PORTLINT_HOST 1
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #define CHECKED(call)                                                                     \
@@ -34,23 +35,62 @@
     }                                                                                     \
   } while (0)
 
-// One line: what was assumed, what was measured, whether the kernel's own check of its result held, and where.
-inline int report(const char* assumption, long long measured, bool checked) {
-  int device = 0, runtime = 0, driver = 0;
+#if defined(__HIP__) || defined(__HIPCC__)
+using Properties = hipDeviceProp_t;
+#else
+using Properties = cudaDeviceProp;
+#endif
+
+inline Properties properties() {
+  int device = 0;
+  Properties found;
   CHECKED(GPU(GetDevice)(&device));
+  CHECKED(GPU(GetDeviceProperties)(&found, device));
+  return found;
+}
+
+// Memory that host and device see, in which every bit is 0.
+template <class T>
+T* shared_zeros(size_t count) {
+  T* place = nullptr;
+  CHECKED(GPU(MallocManaged)(&place, count * sizeof(T)));
+  CHECKED(GPU(Memset)(place, 0, count * sizeof(T)));
+  CHECKED(GPU(DeviceSynchronize)());
+  return place;
+}
+
+// Whether what was launched last was taken and has run to its end; forgets the error if not.
+inline bool has_run() {
+  bool launched = GPU(GetLastError)() == GPU(Success);
+  bool ended = GPU(DeviceSynchronize)() == GPU(Success);
+  (void)GPU(GetLastError)();
+  return launched && ended;
+}
+
+// One line: what was assumed, what was measured (as JSON), whether the kernel's own check of its result held, and where.
+inline int report_json(const char* assumption, const std::string& measured, bool checked) {
+  int runtime = 0, driver = 0;
   CHECKED(GPU(RuntimeGetVersion)(&runtime));
   CHECKED(GPU(DriverGetVersion)(&driver));
-#if defined(__HIP__) || defined(__HIPCC__)
-  hipDeviceProp_t properties;
-#else
-  cudaDeviceProp properties;
-#endif
-  CHECKED(GPU(GetDeviceProperties)(&properties, device));
+  const Properties device = properties();
   std::printf(
-      "{\"assumption\": \"%s\", \"measured\": %lld, \"outcome\": \"%s\", \"environment\": {\"device\": \"%s\", "
+      "{\"assumption\": \"%s\", \"measured\": %s, \"outcome\": \"%s\", \"environment\": {\"device\": \"%s\", "
       "\"capability\": \"%d.%d\", \"runtime\": \"%d\", \"driver\": \"%d\"}}\n",
-      assumption, measured, checked ? "measured" : "failed", properties.name, properties.major, properties.minor,
-      runtime, driver);
+      assumption, measured.c_str(), checked ? "measured" : "failed", device.name, device.major, device.minor, runtime,
+      driver);
   return checked ? 0 : 1;
+}
+
+inline int report(const char* assumption, long long measured, bool checked) {
+  return report_json(assumption, std::to_string(measured), checked);
+}
+
+inline int report_text(const char* assumption, const std::string& measured, bool checked) {
+  return report_json(assumption, '"' + measured + '"', checked);
+}
+
+// A level: native if it is there.
+inline int report_level(const char* assumption, bool there, bool checked) {
+  return report_text(assumption, there ? "native" : "none", checked);
 }
 #endif

@@ -10,7 +10,10 @@
 #define __constant__ __attribute__((constant))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define STUB_THREADS(COUNT) __attribute__((amdgpu_flat_work_group_size(1, COUNT)))
+#define STUB_THREADS_AND_WAVES(COUNT, WAVES) STUB_THREADS(COUNT) __attribute__((amdgpu_waves_per_eu(WAVES)))
+#define STUB_BOUNDS(FIRST, SECOND, CHOICE, ...) CHOICE
+#define __launch_bounds__(...) STUB_BOUNDS(__VA_ARGS__, STUB_THREADS_AND_WAVES, STUB_THREADS, )(__VA_ARGS__)
 #define warpSize ((int)__builtin_amdgcn_wavefrontsize())
 #define STUB static inline __attribute__((device, always_inline))
 
@@ -133,3 +136,5 @@ STUB float atomicAdd(float* at, float value) {
 STUB int atomicAdd(int* at, int value) {
   return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+STUB void __threadfence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
+STUB long long clock64() { return (long long)__builtin_readcyclecounter(); }
