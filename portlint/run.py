@@ -57,7 +57,7 @@ def run(request: Request, progress: Progress | None = None) -> Report:
     started = time.monotonic()
     tasks, problems = _tasks(request)
     scan = _scan(request)
-    jobs = request.jobs or _cores()
+    jobs = request.jobs or cores()
     results = engine.run(tasks, scan, jobs=max(1, min(jobs, len(tasks))), limits=scan.limits, progress=progress)
     return _report(request, results, problems, scan.rules.rules, time.monotonic() - started)
 
@@ -101,7 +101,8 @@ def _is_selected(name: str, request: Request) -> bool:
     )
 
 
-def _cores() -> int:
+def cores() -> int:
+    """The processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

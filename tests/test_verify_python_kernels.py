@@ -18,7 +18,7 @@ import pytest
 
 from portlint.rule import has
 from portlint.target import Target, load, shipped, vocabulary
-from portlint.verify import levels, process
+from portlint.verify import levels, runner
 from portlint.verify.kernel import Kernel, Parameters, folder, kernels, of_fact
 from portlint.verify.levels import named
 
@@ -105,7 +105,7 @@ def test_a_fact_of_another_kernel(tmp_path: Path) -> None:
 def replied(measured: object, outcome: str, kernel: Kernel, asked: Parameters, assumed: Any, level: str) -> str:
     """What a level makes of a line that a kernel printed."""
     line = {"measured": measured, "outcome": outcome, "detail": "", "environment": {"triton": "3.9.0"}}
-    ended = process.Ended("python kernel.py", 0, "", "", 0.1)
+    ended = runner.Ended("python kernel.py", 0, "", "", 0.1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(levels, "_line", lambda *_: (line, ended))
         return levels.answer(kernel, asked, assumed, load("cdna3"), level).outcome

@@ -50,6 +50,7 @@ PROGRESS_AFTER = 200
     metavar="FILE",
     help="What 'portlint verify' found out  [portlint-evidence.json, if it is there].",
 )
+@click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
     paths: tuple[str, ...],
@@ -66,6 +67,7 @@ def check(
     force_exclude: bool,
     color: str,
     evidence: Path | None,
+    prove: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
     from portlint.config import Config, load
@@ -86,6 +88,8 @@ def check(
         jobs=jobs,
     )
     report = _with_evidence(run(request, _progress()), request.paths, evidence)
+    if prove:
+        report = _proven(report, machines, jobs)
     for kind, file in kinds:
         _write(report, kind, file, color)
     if not report.summary.files and not report.problems:
@@ -107,7 +111,7 @@ def _with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -
     from portlint.verify.evidence import join, read, stale
     from portlint.verify.kernel import kernels
 
-    entries = read(place)
+    entries = [one for one in read(place) if one.rule in report.rules and one.target in report.targets]
     gone = stale(entries, report.findings, paths, kernels())
     dead = {one.entry.key for one in gone}
     problems = (Problem(str(place), 0, "evidence", one.text) for one in gone)
@@ -115,6 +119,30 @@ def _with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -
         report,
         findings=join(report.findings, (entry for entry in entries if entry.key not in dead)),
         problems=tuple(sorted((*report.problems, *problems))),
+    )
+
+
+def _proven(report: Report, targets: tuple[Target, ...], jobs: int | None) -> Report:
+    """The report after the code around findings about lanes was executed: those that it refutes become notes."""
+    import msgspec
+
+    from portlint.finding import Problem
+    from portlint.run import cores
+    from portlint.verify.levels import Outcome
+    from portlint.verify.proving import prove
+
+    executed, problems = prove(report.findings, targets, jobs or cores())
+    by_order = {one.order: one for one in executed}
+    findings = [by_order.get(one.order, one) for one in report.findings]
+    refuted = [one for one in findings if one.evidence and one.evidence[-1].outcome == Outcome.REFUTED]
+    notes = [
+        Problem(one.path, one.line, "refuted", f"'{one.rule}' for {one.target} is refuted: {one.evidence[-1].detail}")
+        for one in refuted
+    ]
+    return msgspec.structs.replace(
+        report,
+        findings=tuple(one for one in findings if one not in refuted),
+        problems=tuple(sorted((*report.problems, *problems, *notes))),
     )
 
 

@@ -98,12 +98,25 @@ def _check(paths: tuple[str, ...], machines: tuple[Target, ...], select: tuple[s
 def _ask(
     report: Report, machines: tuple[Target, ...], levels: tuple[str, ...], place: Path, paths: tuple[str, ...]
 ) -> None:
-    from portlint.verify.questions import climb, entries, questions
+    from portlint.run import cores
+    from portlint.verify.proving import prove
+    from portlint.verify.questions import climb, entries, entry, questions
 
     asked, unasked = questions(report.findings, machines)
     replies = list(climb(asked, levels))
-    _keep(place, (entry for question, reply in replies for entry in entries(question, reply)), report, paths)
+    executed, problems = prove(report.findings, machines, cores()) if "simulate" in levels else ([], [])
+    found = [one for question, reply in replies for one in entries(question, reply)]
+    found += [entry(finding, finding.evidence[-1]) for finding in executed]
+    _keep(place, found, report, paths)
+    for finding in executed:
+        said = finding.evidence[-1]
+        click.echo(f"{finding.target}: {finding.path}:{finding.line}: {said.outcome} (simulate): {said.detail}")
+    for problem in problems:
+        click.echo(f"{problem.path}: {problem.message}", err=True)
     click.echo("\n".join(_shown(replies, unasked)))
+    if executed:
+        outcomes = Counter(finding.evidence[-1].outcome for finding in executed)
+        click.echo("executed: " + ", ".join(f"{many} {outcome}" for outcome, many in sorted(outcomes.items())))
 
 
 def _keep(place: Path, new: Iterable[Entry], report: Report, paths: tuple[str, ...]) -> None:
@@ -115,7 +128,8 @@ def _keep(place: Path, new: Iterable[Entry], report: Report, paths: tuple[str, .
     merged = merge(old, new)
     if not merged:
         return
-    gone = {one.entry.key for one in stale(merged, report.findings, paths, kernels())}
+    asked = [one for one in merged if one.rule in report.rules and one.target in report.targets]
+    gone = {one.entry.key for one in stale(asked, report.findings, paths, kernels())}
     write(place, [entry for entry in merged if entry.key not in gone])
     click.echo(f"portlint: {len(merged) - len(gone)} entries in {place}, {len(gone)} stale ones left out", err=True)
 

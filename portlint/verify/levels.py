@@ -78,8 +78,6 @@ def answer(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target, 
     """Ask a kernel at a level. What cannot run here says why."""
     if level == "compile":
         return _compiled(kernel, asked, assumed, target)
-    if kernel.route == "cuda" and level == "simulate":
-        return Reply(level, Outcome.NOT_RUN, "what simulates C++ is given the code of the finding, not a kernel")
     return _ran(kernel, asked, assumed, target, level)
 
 

@@ -70,6 +70,8 @@ def climb(
     """The replies of each question at each of the levels wanted, the weakest level first."""
     for number, question in enumerate(asked, 1):
         for level in wanted:
+            if level == "simulate" and question.kernel.route == "cuda":
+                continue  # what simulates C++ is given the code of the finding (`proving`)
             yield (
                 question,
                 levels.answer(question.kernel, question.asked, fold(question.assumed), question.target, level),
@@ -86,16 +88,20 @@ def entries(question: Question, reply: Reply) -> Iterator[Entry]:
 
 def entries_of(question: Question, evidence: Evidence) -> Iterator[Entry]:
     """One entry for each finding that waits for an answer."""
-    for finding in question.findings:
-        yield Entry(
-            fingerprint=finding.fingerprint,
-            rule=finding.rule,
-            path=finding.path,
-            target=finding.target,
-            fact=finding.fact.name,
-            stated=finding.fact.value,
-            assumes=finding.assumes,
-            kernel=question.kernel.name,
-            kernel_digest=question.kernel.digest,
-            evidence=evidence,
-        ).sealed()
+    return (entry(finding, evidence, question.kernel) for finding in question.findings)
+
+
+def entry(finding: Finding, evidence: Evidence, kernel: Kernel | None = None) -> Entry:
+    """The entry of a finding; without a kernel, its own code was asked."""
+    return Entry(
+        fingerprint=finding.fingerprint,
+        rule=finding.rule,
+        path=finding.path,
+        target=finding.target,
+        fact=finding.fact.name,
+        stated=finding.fact.value,
+        assumes=finding.assumes,
+        kernel=kernel.name if kernel else "",
+        kernel_digest=kernel.digest if kernel else "",
+        evidence=evidence,
+    ).sealed()
