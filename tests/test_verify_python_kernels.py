@@ -189,7 +189,9 @@ class Asked(Exception):
 
 @cache
 def measures(kernel: Kernel) -> tuple[str, ...]:
-    """The facts that a kernel measures, as it says them to `options` before it needs anything."""
+    """The facts that a kernel measures, as it says them to `options` before it needs anything; C++ is compiled."""
+    if kernel.route == "cuda":
+        return tuple(fact for fact, term in vocabulary().items() if term.kernel == kernel.name)
 
     def options(*facts: str) -> None:
         raise Asked(facts)

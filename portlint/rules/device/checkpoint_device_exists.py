@@ -25,6 +25,8 @@ rule = Rule(
 
 OF_SCALARS = frozenset(("scaler", "scheduler"))
 """words in names of what has numbers for a state, and no tensors"""
+OF_ANY_FILE = frozenset(("Path", "PurePath", "open", "str"))
+"""what makes a path of whatever it is given"""
 SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 
 
@@ -67,8 +69,9 @@ def _is_saved_here(file: Node) -> bool:
 
 
 def _names(file: Node, depth: int = 3) -> frozenset[str]:
-    """What the name of a file may end in, as it is written: `rng_state.pth`, `{MODEL}_{rank}.bin`."""
-    found: set[str] = set()
+    """What the name of a file may end in, or the function that makes it: `rng_state.pth`, `{MODEL}_{rank}.bin`."""
+    made = (call["function"] for call in file.walk("call"))
+    found = {f"{one.text}()" for one in made if one.type == "identifier" and one.text not in OF_ANY_FILE}
     for string in file.walk("string"):
         ending = string.text.strip("\"'frb").rpartition("/")[2]
         if "." in ending.strip("."):

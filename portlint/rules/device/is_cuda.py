@@ -57,6 +57,7 @@ TAKES_A_DEVICE_FIRST = frozenset(
     ("torch.set_default_device", "torch.Generator", "torch.distributed.device_mesh.init_device_mesh")
 )
 LOADS = frozenset(("torch.load", "torch.jit.load"))
+SCALERS = ("torch.amp.GradScaler", "torch.cuda.amp.GradScaler")
 OTHER_DEVICES = re.compile(r"(xla|mps|hpu|xpu|npu|neuron|tpu)\b")
 NO_CARD = re.compile(r":\d{4}")
 """in a device, an index that is there to fail"""
@@ -152,7 +153,8 @@ def _decides(value: Node) -> bool:
         case "keyword_argument":
             return _is_taken(parent, value)
         case "default_parameter" | "typed_default_parameter":
-            return parent["name"].text in TAKES_A_DEVICE and not parent.role("default-not-used")
+            taken = parent["name"].text in TAKES_A_DEVICE and not parent.role("default-not-used")
+            return taken and not _only_scales(parent)
         case "assignment":
             return _is_kept(parent["left"], value)
         case "argument_list" if parent.parent is not None:
@@ -229,6 +231,13 @@ def _named(value: Node) -> Node | None:
     parent = value.parent
     target = parent["left"] if parent is not None and parent.type == "assignment" else None
     return target if target is not None and target.type == "identifier" else None
+
+
+def _only_scales(parameter: Node) -> bool:
+    """Whether a device goes to a scaler of gradients alone, which turns itself off where there is no CUDA."""
+    uses = parameter["name"].uses
+    calls = [next(use.ancestors("call"), None) for use in uses]
+    return bool(calls) and all(call is not None and call.name in SCALERS for call in calls)
 
 
 def _is_of_a_default(call: Node) -> bool:

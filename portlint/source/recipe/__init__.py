@@ -14,6 +14,7 @@ import msgspec
 
 from portlint.condition import Guard
 from portlint.source import Analysis
+from portlint.source.language import by_name
 from portlint.source.node import Node
 from portlint.source.recipe import distributions, twins
 
@@ -87,7 +88,8 @@ class Entry(msgspec.Struct, frozen=True):
     @property
     def language(self) -> str:
         """What it concerns: a container, or what Python programs run on."""
-        return "container" if self.kind in ("image", "device") else "python"
+        in_container = self.kind in ("image", "device") or by_name(self.node.source.path) == "dockerfile"
+        return "container" if in_container else "python"
 
 
 class RecipeAnalysis(Analysis):
