@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -45,8 +46,11 @@ def test_every_command_is_one_that_this_test_knows() -> None:
 
 
 @pytest.mark.parametrize("arguments", arguments_of("portlint"), ids=shlex.join)
-def test_portlint_commands_run_and_say_something(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+def test_portlint_commands_run_and_say_something(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(ROOT / "fixtures" / "demo", tmp_path / "fixtures" / "demo")
+    monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code in (0, 1), result.output
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
