@@ -268,3 +268,23 @@ def test_the_gpu_of_a_process(tmp_path: Path, elsewhere: str, lines: list[int]) 
     )
     files = {"pkg/__init__.py": "", "pkg/total.py": code, "pkg/serve.py": f"import torch\n\n{elsewhere}"}
     assert found(tmp_path, files, "pkg/total.py", targets=("cdna3",)) == lines
+
+
+@pytest.mark.parametrize(
+    ("statement", "files", "lines"),
+    [
+        ("from pkg.data.loaders import load", {}, []),
+        ("from pkg.data.loaders import load", {"pkg/data/loaders.py": ""}, [5]),
+        ("from pkg.data.loaders import load", {"pkg/data/loaders.pyx": ""}, [5]),
+        ("from pkg.data.loaders import load", {"pkg/data/__init__.py": "from lib import loaders\n"}, [5]),
+        ("from pkg.data.loaders_pb2 import load", {}, [5]),
+        ("from elsewhere.loaders import load", {}, [5]),
+        ("try:\n    from pkg.data.loaders import load\nexcept ImportError: load = None", {}, [7]),
+    ],
+)
+def test_a_file_that_loads_what_its_package_does_not_have(
+    tmp_path: Path, statement: str, files: dict[str, str], lines: list[int]
+) -> None:
+    code = f"import torch\n{statement}\n\ndef run():\n    return load(torch.zeros(4, device='cuda'))\n"
+    packages = {"pkg/__init__.py": "", "pkg/data/__init__.py": ""}
+    assert found(tmp_path, {**packages, "pkg/run.py": code, **files}, "pkg/run.py") == lines

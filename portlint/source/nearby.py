@@ -67,7 +67,7 @@ def _other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> s
     while place != root:
         folder, name = os.path.split(place)
         if name in own:
-            beside = {entry.removesuffix(".py") for entry in _entries(folder)}
+            beside = {entry.removesuffix(".py") for entry in entries(folder)}
             return next(iter(sorted(beside & others)), None)
         if root is None or folder == place:  # outside a project, what a folder is called is the user's business
             return None
@@ -102,7 +102,8 @@ def modules(root: str) -> tuple[str, ...]:
 
 
 @cache
-def _entries(folder: str) -> tuple[str, ...]:
+def entries(folder: str) -> tuple[str, ...]:
+    """The names in a folder, in any order; none where it cannot be read."""
     try:
         return tuple(os.listdir(folder or "."))
     except OSError:

@@ -87,8 +87,10 @@ class Guards:
 
     @cached_property
     def _guards_of_file(self) -> tuple[Guard, ...]:
-        """What the place of the file says: that it has siblings for other machines, or is in a folder for one."""
+        """What the file as a whole asks for: modules that are there, and the machine that its place is for."""
         file = self.scopes.source.file
+        if self._asks_others and (missing := users.missing_import(self.scopes.source)) is not None:
+            return (Guard(Literal(False), True, missing.text, missing.line),)
         if sibling := nearby.other_platform(file, _CUDA_NAMES, _OTHER_NAMES):
             return (Guard(_CUDA, True, f"{sibling} takes its place elsewhere", 0),)
         part = nearby.part_of(file, _NAMES_OF_PARTS)

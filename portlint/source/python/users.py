@@ -30,6 +30,9 @@ _MOST_OPEN = 128
 """other files whose names are kept"""
 _DEEPEST_CLASS = 5
 _INIT = "__init__.py"
+_MADE_BY_BUILDS = re.compile(r"version|_pb2(_grpc)?$|generated|^proto")
+_LAZY = re.compile(rb"__getattr__|__path__|sys\.modules|import_module|lazy", re.IGNORECASE)
+"""how a package gets modules that have no file of their own"""
 PACKAGE_ROOTS = ("", "src", "python")
 """folders above a file in which a tree keeps its packages"""
 _PLAIN_BASES = frozenset(("object", "abc.ABC", "torch.nn.Module", "torch.autograd.Function", "typing.Protocol"))
@@ -310,6 +313,33 @@ def _file_of(module: str, importer: str) -> str | None:
     folder = os.path.normpath(os.path.join(os.path.dirname(importer), *[".."] * (dots - 1)))
     path = os.path.join(folder, *parts) + ".py"
     return path if parts and os.path.isfile(path) and not os.path.islink(path) else None
+
+
+def missing_import(source: Source) -> Node | None:
+    """The first import at the left margin of a file that loads a module which its own package does not have.
+
+    What a build makes is not among them: modules with a file of any ending, private ones, protocol buffers, versions.
+    """
+    root = nearby.project(source.file) if source.file.endswith(".py") else None
+    for statement in source.root.children if root is not None else ():
+        if statement.type == "import_from_statement" and _is_missing(statement["module_name"].text, root or ""):
+            return statement
+    return None
+
+
+def _is_missing(module: str, root: str) -> bool:
+    *packages, name = module.split(".")
+    if not packages or not packages[0] or name.startswith("_") or _MADE_BY_BUILDS.search(name):
+        return False
+    folder = next(
+        (one for one in (os.path.join(root, top, *packages) for top in ("", "src")) if os.path.isdir(one)), None
+    )
+    if folder is None:
+        return False
+    said = nearby.read(os.path.join(folder, _INIT))
+    if said is None or _LAZY.search(said) or re.search(rb"\b%s\b" % name.encode(), said):
+        return False
+    return not any(entry.partition(".")[0] == name for entry in nearby.entries(folder))
 
 
 @cache
