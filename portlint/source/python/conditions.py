@@ -55,7 +55,7 @@ _ATTRIBUTES: dict[str, Expression] = {
 }
 _DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str|obj))?$")
 _DEVICE_GETTER = re.compile(
-    r"_?(get|infer|detect|autodetect|auto|find|choose|pick|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
+    r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
 _KIND_NAME = re.compile(r"(^|_)(accelerator|hardware)(_?(type|name|kind))?$")
 _CUDA_MEMBER = re.compile(r"([A-Z]+_)?(CUDA|GPU)")
@@ -289,10 +289,7 @@ def _as_number(scopes: Scopes, operand: Node, values: list[Expression]) -> Expre
 
 
 def _asks_for_device(scopes: Scopes, operand: Node) -> bool:
-    """Whether an operand is what a call such as `infer_device()` of a function that other files define has given."""
-    if operand.type == "identifier":
-        bound = scopes.only(operand.text, operand)
-        operand = bound.value if bound is not None and bound.value is not None else operand
+    """Whether an operand is a call such as `infer_device()` of a function that other files define."""
     if operand.type != "call" or operand["function"].type != "identifier":
         return False
     known = scopes.only(operand["function"].text, operand)
