@@ -14,6 +14,8 @@ https://docs.pytorch.org/docs/stable/generated/torch.load.html
 
 from __future__ import annotations
 
+import re
+
 from portlint.rule import Hit, Hits, Node, Rule, words_of
 
 rule = Rule(
@@ -27,6 +29,7 @@ OF_SCALARS = frozenset(("scaler", "scheduler"))
 """words in names of what has numbers for a state, and no tensors"""
 OF_ANY_FILE = frozenset(("Path", "PurePath", "open", "str"))
 """what makes a path of whatever it is given"""
+WRITES = re.compile(r"(^|[._])(save|export|dump|write)(_|$)")
 SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 
 
@@ -65,7 +68,15 @@ def _is_saved_here(file: Node) -> bool:
     names = _names(file)
     if any(call.arguments[1].text == file.text or names & _names(call.arguments[1]) for call in saves):
         return True
+    if file.type == "identifier" and any(_is_written_by(use) for use in file.uses if use.start < file.start):
+        return True
     return bool(saves) and all(call.arguments[0].role("on-host") for call in saves)
+
+
+def _is_written_by(use: Node) -> bool:
+    """Whether a call that saves by its name is given a path: `export_for_inference(model, save_path=path)`."""
+    call = next(use.ancestors("call"), None)
+    return call is not None and WRITES.search(call["function"].text) is not None
 
 
 def _names(file: Node, depth: int = 3) -> frozenset[str]:

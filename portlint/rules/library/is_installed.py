@@ -33,6 +33,7 @@ FACTS = {
     "fbgemm_gpu": "library.fbgemm_gpu",
     "flash_attn": "library.flash_attn",
     "flashinfer": "library.flashinfer",
+    "habana_frameworks": "library.habana_frameworks",
     "numba.cuda": "library.numba_cuda",
     "nvidia.dali": "library.nvidia_dali",
     "pycuda": "library.pycuda",

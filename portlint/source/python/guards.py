@@ -47,6 +47,7 @@ _OTHER_NAMES = frozenset("mps metal hpu habana gaudi xpu npu ascend tpu xla neur
 _NAMES_OF_PARTS = frozenset("mps hpu habana gaudi xpu npu ascend xla".split())
 """folders that a project has for one machine beside its code for CUDA. What is written for TPUs or Neuron devices is
 not among them: such kernels are ported to GPUs as well."""
+_BRIDGE = "habana_frameworks"
 _LISTS = ("list", "list_comprehension", "tuple", "binary_operator")
 _REQUIRING_WORDS = frozenset(("require", "requires", "needs", "only", "skip", "if", "no", "on"))
 _PASSING_OVER_WORDS = frozenset(("skip", "disable", "disabled", "exclude", "unsupported", "xfail"))
@@ -292,6 +293,8 @@ class Guards:
             for statement in block.children:
                 if statement != block.children[-1] and (statement.type in _LEAVES or self._aborts(statement)):
                     found.append((statement.end, Guard(Literal(False), True, statement.text, statement.line)))
+                elif block.type == "module" and _loads_bridge(statement):
+                    found.append((statement.end, Guard(Name("hpu"), True, statement.text, statement.line)))
                 elif statement.type == "if_statement":
                     found.extend((statement.end, guard) for guard in self._survives(statement))
                 elif statement.type == "assert_statement" and statement.children:
@@ -465,6 +468,17 @@ def _guard(scopes: Scopes, test: Node, expected: bool) -> Guard:
 def _as_written(node: Node) -> tuple[Guard, ...]:
     """The guards of a node of another file, as that file alone states them."""
     return Guards(users.scopes_of(node.source)).of(node)
+
+
+def _loads_bridge(statement: Node) -> bool:
+    """Whether a file goes on only where PyTorch's bridge to Gaudi is installed.
+
+    The one to XLA is another matter: it serves several machines, and ports begin with it.
+    """
+    if statement.type not in ("import_statement", "import_from_statement"):
+        return False
+    module = statement.get("module_name") or statement.children[0]
+    return module.text.partition(".")[0] == _BRIDGE
 
 
 def _fails_on_purpose(statement: Node) -> bool:

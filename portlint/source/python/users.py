@@ -320,7 +320,7 @@ def missing_import(source: Source) -> Node | None:
 
     What a build makes is not among them: modules with a file of any ending, private ones, protocol buffers, versions.
     """
-    root = nearby.project(source.file) if source.file.endswith(".py") else None
+    root = nearby.project(source.file) if source.file.endswith((".py", ".ipynb")) else None
     for statement in source.root.children if root is not None else ():
         if statement.type == "import_from_statement" and _is_missing(statement["module_name"].text, root or ""):
             return statement
