@@ -19,7 +19,7 @@ from portlint.verify import runner
 from portlint.verify.toolchains import Toolchain, clang
 from portlint.verify.toolchains.gcc_style import diagnostics
 
-VOTES = """__global__ void count(int* out, const int* in) {
+VOTES = """__global__ void count_ayes(int* out, const int* in) {
     const unsigned votes = __ballot_sync(0xffffffff, in[threadIdx.x] > 0);
     if (threadIdx.x % 32 == 0) atomicAdd(out, __popc(votes));
 }
@@ -169,7 +169,7 @@ class TestBundle:
         portlint("verify", "src", "--select", RULES, "--bundle", "bundle")
         files = [path for path in Path("bundle").rglob("*") if path.is_file()]
         assert files
-        assert not any("votes" in path.read_text() for path in files)
+        assert not any("count_ayes" in path.read_text() for path in files)
 
     def test_answers_of_another_bundle_are_refused(self, portlint: Portlint) -> None:
         answered(portlint, 64)
