@@ -62,12 +62,7 @@ def answered(portlint: Portlint, measured: int, device: dict[str, str] | None = 
     result = portlint("verify", "src", "--select", RULES, "--bundle", "bundle")
     assert result.exit_code == 0, result.output
     questions = json.loads(Path("bundle/questions.json").read_text())
-    found = device or {
-        "platform": "hip",
-        "name": "AMD Instinct MI300X",
-        "architecture": "gfx942:sramecc+",
-        "driver": "",
-    }
+    found = device or MI300X
     line = {"assumption": "x", "measured": measured, "outcome": "measured", "environment": {"device": found["name"]}}
     answers = [
         {"id": one["id"], "line": line, "status": 0, "err": "", "command": "kernel", "out": "", "seconds": 0.1}

@@ -22,9 +22,15 @@ PARTS = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 
 EVERYTHING = frozenset(("all", "all-major", "native"))
 
+_PLACE_OF_ONE_PART = re.compile(r"(?:^|[/\\_])sm_?\d{2,3}[af]?(?![0-9])")
 _GENCODE = re.compile(r"arch=compute_(?P<arch>\d+[af]?),\s*code=\\?[\"'\[]*(?P<code>[\w, ]+)")
 _CMAKE = re.compile(r"^(?P<number>\d{2,3})(?P<suffix>[af]?)(?P<kind>-real|-virtual)?$")
 _TORCH = re.compile(r"^(?P<major>\d{1,2})\.(?P<minor>\d)(?P<suffix>[af]?)(?P<ptx>\+PTX)?$")
+
+
+def is_place_of_one_part(path: str) -> bool:
+    """Whether a file, or a folder around it, is named for one part of NVIDIA's: `sm100/gemm.py`."""
+    return _PLACE_OF_ONE_PART.search(path) is not None
 
 
 class Built(msgspec.Struct, frozen=True):

@@ -21,9 +21,6 @@ from portlint.verify.toolchains import Answer, Missing, Toolchain, clang, nvidia
 if TYPE_CHECKING:
     from portlint.rule import Assumed
 
-LEVELS = ("compile", "simulate", "run")
-"""in the order of what they prove"""
-
 
 class Outcome(StrEnum):
     """What an answer says of a finding."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, architectures, on_platform
 
 rule = Rule(
     assumes={"build.nvcc_flags": "native"},
@@ -41,8 +41,6 @@ PORTED = re.compile(r"hip|rocm", re.IGNORECASE)
 PART = r"(?:\w+_)?(?:cc|sm|cap|capability|arch)(?:_(?:version|number|major|minor))?"
 ASKING_FOR_PART = re.compile(rf"\b{PART}\b\W*(?:not\s+in|in|[=!<>]=?)\W*\d")
 """a test of NVIDIA's architecture: `cc in [90, 100]`, `sm_version >= 80`"""
-PLACE_OF_PART = re.compile(r"(?:^|[/\\_])sm_?\d{2,3}[af]?(?![0-9])")
-"""a file or folder of kernels for one architecture of NVIDIA's"""
 NVCC = re.compile(r"(?:.*/)?nvcc(?:\.exe)?")
 
 
@@ -54,7 +52,7 @@ def given(flag: Node) -> Hits:
     if not name or not flag.source.imports(EXTENSION) or PORTED.search(flag.source.root.text):
         return
     same = (one for one in flag.source.root.walk("string_content") if _name(one) == name and _is_for_others(one))
-    if flag == next(same, None) and not PLACE_OF_PART.search(flag.source.place):
+    if flag == next(same, None) and not architectures.is_place_of_one_part(flag.source.place):
         verdict = "degrades" if name == IGNORED else None
         yield Hit(flag, guards=(*flag.guards, on_platform("rocm")), language="cuda", otherwise=verdict)
 

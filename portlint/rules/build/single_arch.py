@@ -40,7 +40,6 @@ SAYING = frozenset(("expression_statement", "comparison_operator", "assert_state
 """what text stands in that is no flag: a docstring, a test of one"""
 ONE_PART = re.compile(r"sm_?\d{2,3}\w*\.cu\b")
 """a source of kernels for one part, whose flags are for that part"""
-PLACE_OF_ONE_PART = re.compile(r"(?:^|[/\\_])sm_?\d{2,3}[af]?(?![0-9])")
 OFFLOAD = re.compile(r"offload-arch=([\w:+-]+)")
 
 
@@ -58,7 +57,7 @@ def gencode(flag: Node) -> Hits:
         return
     texts = [variant for string in strings for variant in string.variants]
     built = frozenset().union(*(architectures.from_gencode(text) for text in texts))
-    is_of_one_part = ONE_PART.search(flag.source.root.text) or PLACE_OF_ONE_PART.search(flag.source.place)
+    is_of_one_part = ONE_PART.search(flag.source.root.text) or architectures.is_place_of_one_part(flag.source.place)
     if not (all(one.suffix for one in built) and is_of_one_part):
         yield from _judge(strings[-1].origin, built)
 

@@ -419,7 +419,7 @@ def _identifier(scopes: Scopes, node: Node, depth: int) -> Expression:
 
 def _flag_elsewhere(scopes: Scopes, node: Node, depth: int) -> Expression | None:
     """What a flag stands for that another file of the tree sets once."""
-    found = predicates.meaning(scopes, node)
+    found = users.meaning(scopes, node)
     value = found.binding.value if found is not None and found.binding.kind == "assign" else None
     return condition(found.scopes, value, depth - 1) if found is not None and value is not None and depth else None
 

@@ -6,50 +6,24 @@ is looked up where it is imported from, as long as that is in the tree.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
-from portlint.source import nearby
 from portlint.source.node import Node
 from portlint.source.python import users
 
 if TYPE_CHECKING:
-    from portlint.source.python.scopes import Binding, Scopes
+    from portlint.source.python.scopes import Scopes
 
-_HOPS = 4
-"""files that a name is followed through"""
 _MOST_BRANCHES = 8
 """a function with more is no small predicate"""
-_ROOTS = ("", "src", "python")
-"""folders above a file in which a tree keeps its packages"""
-_LIBRARIES = frozenset("torch jax jaxlib triton numpy os sys platform typing importlib functools".split())
-"""packages whose functions are queries that targets answer"""
 _BLOCKS = frozenset(("for_statement", "while_statement", "match_statement", "with_statement"))
-
-
-class Meaning(msgspec.Struct, frozen=True):
-    """What a name is bound to, in the file that binds it."""
-
-    scopes: Scopes
-    binding: Binding
-
-
-def meaning(scopes: Scopes, name: Node) -> Meaning | None:
-    """What a name or dotted name means where it is bound once: here, or in the file that it is imported from."""
-    if name.type == "identifier":
-        binding = scopes.only(name.text, name)
-        if binding is not None and binding.kind != "import":
-            return Meaning(scopes, binding)
-    return _imported(scopes, scopes.qualified(name), _HOPS)
 
 
 def function(scopes: Scopes, name: Node) -> Node | None:
     """The function that a name means, here or in the file that it is imported from."""
-    found = meaning(scopes, name)
+    found = users.meaning(scopes, name)
     return found.binding.value if found is not None and found.binding.kind == "function" else None
 
 
@@ -136,37 +110,3 @@ def _tried(statement: Node, rest: Sequence[Node], test: Callable[[Node], Express
     loads = Op("and", tuple(Op("known", (one, Literal(True))) for one in packages))
     handled = [child for one in handler.children if one.type == "block" for child in one.children]
     return Op("if", (loads, body, _path([*handled, *rest], test)))
-
-
-def _imported(scopes: Scopes, qualified: str, hops: int) -> Meaning | None:
-    """What a qualified name means in the file of the tree that defines it."""
-    module, _, name = qualified.rpartition(".")
-    if not hops or not name or not module or module.partition(".")[0] in _LIBRARIES:
-        return None
-    for path in _files(scopes.source.file, module):
-        source = nearby.opened(path, "python")
-        if source is None:
-            continue
-        there = users.scopes_of(source)
-        binding = there.only(name, Node(source, source.tree.root_node))
-        if binding is None:
-            continue
-        return Meaning(there, binding) if binding.kind != "import" else _imported(there, there.imports[name], hops - 1)
-    return None
-
-
-def _files(importer: str, module: str) -> Iterator[str]:
-    """The files that may be a module as one file names it: `.` before a name may stand for a package or a module."""
-    parts = module.strip(".").split(".")
-    dots = len(module) - len(module.lstrip("."))
-    if not importer or not all(parts):
-        return
-    names = (os.path.join(*parts) + ".py", os.path.join(*parts, "__init__.py"))
-    if not dots:
-        found = (nearby.find(importer, name, _ROOTS) for name in names)
-        yield from (path for path in found if path is not None)
-        return
-    for up in (dots - 1, dots - 2)[:dots]:
-        above = os.path.normpath(os.path.join(os.path.dirname(importer), *[".."] * up, "x"))
-        found = (nearby.find(above, name, levels=1) for name in names)
-        yield from (path for path in found if path is not None)

@@ -10,9 +10,11 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from portlint.source import nearby
 from portlint.source.node import Node
-from portlint.source.python.scopes import Scopes
+from portlint.source.python.scopes import Binding, Scopes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +35,10 @@ _INIT = "__init__.py"
 _MADE_BY_BUILDS = re.compile(r"version|_pb2(_grpc)?$|generated|^proto")
 _LAZY = re.compile(rb"__getattr__|__path__|sys\.modules|import_module|lazy", re.IGNORECASE)
 """how a package gets modules that have no file of their own"""
+_HOPS = 4
+"""files that a name is followed through"""
+_LIBRARIES = frozenset("torch jax jaxlib triton numpy os sys platform typing importlib functools".split())
+"""packages whose functions are queries that targets answer"""
 PACKAGE_ROOTS = ("", "src", "python")
 """folders above a file in which a tree keeps its packages"""
 _PLAIN_BASES = frozenset(("object", "abc.ABC", "torch.nn.Module", "torch.autograd.Function", "typing.Protocol"))
@@ -117,22 +123,28 @@ def is_unused(definition: Node) -> bool:
     return _is_at_margin(definition) and not _is_imported(definition)
 
 
+class Meaning(msgspec.Struct, frozen=True):
+    """What a name is bound to, in the file that binds it."""
+
+    scopes: Scopes
+    binding: Binding
+
+
+def meaning(scopes: Scopes, name: Node) -> Meaning | None:
+    """What a name or dotted name means where it is bound once: here, or in the file that it is imported from."""
+    if name.type == "identifier":
+        binding = scopes.only(name.text, name)
+        if binding is not None and binding.kind != "import":
+            return Meaning(scopes, binding)
+    return _imported(scopes, scopes.qualified(name), _HOPS)
+
+
 def definition_of(scopes: Scopes, name: Node) -> Node | None:
     """The function or class of another file of the project that a name is imported from there."""
-    imported = scopes.imports.get(name.text, "") if name.type == "identifier" else ""
-    module, _, inside = imported.rpartition(".")
-    binding = scopes.binding(name.text, name) if module else None
-    if binding is None or binding.kind != "import":
+    found = meaning(scopes, name) if name.type == "identifier" else None
+    if found is None or found.scopes is scopes or found.binding.kind not in ("function", "class"):
         return None
-    path = _file_of(module, scopes.source.file)
-    source = nearby.opened(path, "python") if path is not None else None
-    if source is None or path == scopes.source.file:
-        return None
-    others = scopes_of(source)
-    bound = others.bindings(inside, source.root)
-    if len(bound) != 1 or bound[0].kind not in ("function", "class"):
-        return None
-    return bound[0].value
+    return found.binding.value
 
 
 def decorators(definition: Node) -> list[str]:
@@ -303,16 +315,38 @@ def _is_plain_base(base: Node, scopes: Scopes, depth: int) -> bool:
     return _is_plain(found, scopes_of(found.source), depth - 1)
 
 
-@cache
-def _file_of(module: str, importer: str) -> str | None:
-    """The file of the project that a module is, as another file writes it."""
-    parts = module.strip(".").split(".") if module.strip(".") else []
+def _imported(scopes: Scopes, qualified: str, hops: int) -> Meaning | None:
+    """What a qualified name means in the file of the tree that defines it."""
+    module, _, name = qualified.rpartition(".")
+    if not hops or not name or not module or module.partition(".")[0] in _LIBRARIES:
+        return None
+    for path in _files(scopes.source.file, module):
+        source = nearby.opened(path, "python")
+        if source is None:
+            continue
+        there = scopes_of(source)
+        binding = there.only(name, Node(source, source.tree.root_node))
+        if binding is None:
+            continue
+        return Meaning(there, binding) if binding.kind != "import" else _imported(there, there.imports[name], hops - 1)
+    return None
+
+
+def _files(importer: str, module: str) -> Iterator[str]:
+    """The files that may be a module as one file names it: `.` before a name may stand for a package or a module."""
+    parts = module.strip(".").split(".")
     dots = len(module) - len(module.lstrip("."))
+    if not importer or not all(parts):
+        return
+    names = (os.path.join(*parts) + ".py", os.path.join(*parts, "__init__.py"))
     if not dots:
-        return nearby.find(importer, os.path.join(*parts) + ".py", PACKAGE_ROOTS)
-    folder = os.path.normpath(os.path.join(os.path.dirname(importer), *[".."] * (dots - 1)))
-    path = os.path.join(folder, *parts) + ".py"
-    return path if parts and os.path.isfile(path) and not os.path.islink(path) else None
+        found = (nearby.find(importer, name, PACKAGE_ROOTS) for name in names)
+        yield from (path for path in found if path is not None)
+        return
+    for up in (dots - 1, dots - 2)[:dots]:
+        above = os.path.normpath(os.path.join(os.path.dirname(importer), *[".."] * up, "x"))
+        found = (nearby.find(above, name, levels=1) for name in names)
+        yield from (path for path in found if path is not None)
 
 
 def missing_import(source: Source) -> Node | None:

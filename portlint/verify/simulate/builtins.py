@@ -126,10 +126,6 @@ _LIMITS: Mapping[str, Callable[[Scalar], Any]] = {
 class Builtins(Expressions):
     """The functions that need no definition."""
 
-    def functor_call(self, held: Expr, arguments: list[Expr], node: tree_sitter.Node) -> Expr | None:
-        """A call of a lambda or functor with compiled arguments; None for anything else."""
-        raise NotImplementedError
-
     def built_in(
         self, name: str, template: list[tree_sitter.Node] | None, listed: list[tree_sitter.Node], node: tree_sitter.Node
     ) -> Expr | None:

@@ -202,14 +202,6 @@ class Calls(Builtins):
                 return self._method(methods, held, None, listed, node)
         raise self.undecided(f"a call of '{text_of(node)[:40]}'", node)
 
-    def functor_call(self, held: Expr, arguments: list[Expr], node: tree_sitter.Node) -> Expr | None:
-        """A call of a lambda or functor with compiled arguments; None for anything else."""
-        if isinstance(held.ctype, LambdaType):
-            return self._lambda_call(held.ctype.function, arguments, node)
-        if isinstance(held.ctype, Record) and (methods := self.methods(held.ctype, "operator()")):
-            return self._method_with(methods, held, None, arguments, node)
-        return None
-
     def _method(
         self,
         methods: list[tuple[Function, Record]],

@@ -780,7 +780,6 @@ class _Element(Place):
 
     def __init__(self, checked: Cell, free: Evaluate, line: int) -> None:
         super().__init__(checked.ctype)
-        self._checked = checked
         self._free = free
         self.load = checked.load  # type: ignore[method-assign]
         self.store = checked.store  # type: ignore[method-assign]

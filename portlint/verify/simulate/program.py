@@ -108,7 +108,6 @@ class Program:
         self.aliases: dict[str, Alias] = {}
         self.enumerators: dict[str, tree_sitter.Node] = {}
         self.enums: set[str] = set()
-        self.kernel_calls: list[tree_sitter.Node] = []
         self.trees = [(unit.path, parse(unit.text, "cuda")) for unit in units]
         for path, tree in self.trees:
             self._read(tree.root_node, None, path)
