@@ -27,6 +27,24 @@ VOTES = """__global__ void count_ayes(int* out, const int* in) {
 RULES = "lanes/warp-is-32,lanes/mask-is-32-bit"
 MI300X = {"platform": "hip", "name": "AMD Instinct MI300X", "architecture": "gfx942:sramecc+", "driver": ""}
 EVIDENCE = Path("portlint-evidence.json")
+HANGING_HIPCC = """#!/bin/sh
+# A compiler whose programs hang, as on a device that is stuck, but for the one that measures the width.
+for last; do :; done
+if [ "$last" = lanes_width.cu ]; then
+    cat > kernel <<'END'
+#!/bin/sh
+echo '{"measured": "64, by a stand-in", "outcome": "failed"}'
+END
+else
+    cat > kernel <<'END'
+#!/bin/sh
+sleep 600 &
+echo $! $$ >> "$PIDS"
+wait
+END
+fi
+chmod +x kernel
+"""
 needs_clang = pytest.mark.skipif(
     not isinstance(clang.find(), Toolchain), reason="no clang with the AMDGPU back end: apt-get install clang-22"
 )
@@ -153,6 +171,29 @@ class TestBundle:
         result = portlint("verify", "src", "--select", RULES, "--import", "bundle/answers.json")
         assert "not run: there is neither hipcc nor nvcc on PATH" in result.output
         assert not EVIDENCE.exists()
+
+    def test_a_kernel_that_hangs_the_device_costs_its_own_answer(
+        self, portlint: Portlint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        compiler = tmp_path / "bin" / "hipcc"
+        compiler.parent.mkdir()
+        compiler.write_text(HANGING_HIPCC)
+        compiler.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{compiler.parent}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("PIDS", str(tmp_path / "pids"))
+        portlint("verify", "src", "--select", RULES, "--bundle", "bundle")
+        run = subprocess.run(
+            [sys.executable, "bundle/run.py", "--seconds", "1"], capture_output=True, text=True, check=True, timeout=120
+        )
+        questions = json.loads(Path("bundle/questions.json").read_text())["questions"]
+        answers = json.loads(Path("bundle/answers.json").read_text())["answers"]
+        assert [one["id"] for one in answers] == [one["id"] for one in questions]
+        assert "it was stopped after 1 s" in run.stderr
+        assert "64, by a stand-in" in run.stderr
+        for process in (tmp_path / "pids").read_text().split():
+            assert not _is_alive(int(process))
+        result = portlint("verify", "src", "--select", RULES, "--import", "bundle/answers.json")
+        assert "not run: it was stopped after 1 s" in result.output
 
     def test_it_says_how_to_use_it(self, portlint: Portlint) -> None:
         portlint("verify", "src", "--select", RULES, "--bundle", "bundle")

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def render(report: Report, _page: Page) -> str:
-    """Write `path:line:column: verdict[rule] target: message` for each finding, then the problems."""
+    """Write `path:line:column: verdict[rule] target: message` for each finding, then the problems.
+
+    What compilers, simulators and devices said of it stands behind in brackets, as in `[confirmed by run]`.
+    """
     lines = [_finding_line(finding) for finding in report.findings]
     lines += [_problem_line(problem) for problem in report.problems]
     return "".join(f"{printable(line)}\n" for line in lines)
@@ -20,7 +23,8 @@ def render(report: Report, _page: Page) -> str:
 
 def _finding_line(finding: Finding) -> str:
     place = f"{finding.path}:{finding.line}:{finding.column}"
-    return f"{place}: {finding.verdict}[{finding.rule}] {finding.target}: {finding.message}"
+    evidence = "".join(f" [{one.outcome} by {one.level}]" for one in finding.evidence)
+    return f"{place}: {finding.verdict}[{finding.rule}] {finding.target}: {finding.message}{evidence}"
 
 
 def _problem_line(problem: Problem) -> str:

@@ -31,7 +31,8 @@ Each file in `kernels/` measures one fact of an accelerator. On the machine that
     python3 run.py
 
 It needs Python 3.11 or newer, and the device's own toolchain: hipcc or nvcc for `kernels/cuda`, the framework that the
-folder is named for elsewhere. A kernel whose toolchain is missing is reported as not run; one that hangs is stopped.
+folder is named for elsewhere. A kernel whose toolchain is missing is reported as not run; one that hangs is stopped
+after `--seconds` (300), and answers are written as they come.
 Nothing is sent anywhere. Bring `answers.json` back, and read it in with:
 
     portlint verify --import answers.json --target {target} PATHS
@@ -44,8 +45,15 @@ class Answered(msgspec.Struct, frozen=True):
     id: str
     line: dict[str, Any] | None
     status: int | None
+    out: str
     err: str
+    seconds: float
     command: str
+
+    @property
+    def ended(self) -> runner.Ended:
+        """How the kernel's process ended."""
+        return runner.Ended(self.command, self.status, self.out, self.err, self.seconds)
 
 
 class Answers(msgspec.Struct, frozen=True):
@@ -131,8 +139,10 @@ def imported(answers: Answers, questions: Sequence[Question]) -> Iterator[tuple[
     by_id = {answer.id: answer for answer in answers.answers}
     for question in questions:
         answer = by_id.get(question.id)
-        if answer is None or answer.line is None:
-            yield question, (answer.err.strip().splitlines() or ["no answer"])[-1] if answer else "no answer"
+        if answer is None:
+            yield question, "the bundle has not come as far as this"
+        elif answer.line is None:
+            yield question, runner.why(answer.ended)
         elif not fits(question.target, answers.devices):
             names = ", ".join(device.name for device in answers.devices) or "no device"
             yield question, f"the machine has {names}, which is not {question.target.title}"

@@ -148,7 +148,7 @@ def _of_compiler(accepted: bool | None, kernel: Kernel) -> Outcome:
 def _compiled_in_python(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target) -> Reply:
     line, ended = _line(kernel, asked, "compile", named(target))
     if line is None:
-        return Reply("compile", Outcome.NOT_RUN, _why(ended), command=ended.command)
+        return Reply("compile", Outcome.NOT_RUN, runner.why(ended), command=ended.command)
     tool, version = _tool(line)
     detail = f"{named(target)}: {line['detail'] or line['measured']}"
     outcome = Outcome.UNDECIDED
@@ -165,7 +165,7 @@ def _of_measured(line: Mapping[str, Any], asked: Parameters, assumed: Assumed) -
 def _ran(kernel: Kernel, asked: Parameters, assumed: Assumed, target: Target, level: str) -> Reply:
     line, ended = _line(kernel, asked, level, named(target))  # a kernel refuses a device that is not the target
     if line is None:
-        return Reply(level, Outcome.NOT_RUN, _why(ended), command=ended.command)
+        return Reply(level, Outcome.NOT_RUN, runner.why(ended), command=ended.command)
     tool, version = _tool(line)
     device = line["environment"].get("device")
     if line["outcome"] == "failed":
@@ -188,13 +188,6 @@ def _line(kernel: Kernel, asked: Parameters, level: str, architecture: str) -> t
             given = {"level": level, "architecture": architecture, **msgspec.structs.asdict(asked)}
             ended = runner.ask_python(kernel.file, given, Path(place))
     return runner.line_of(ended), ended
-
-
-def _why(ended: runner.Ended) -> str:
-    if ended.status is None:
-        return f"stopped after {ended.seconds:.0f} s"
-    last = (ended.err.strip().splitlines() or ["it printed nothing"])[-1]
-    return last if ended.status == runner.NOT_INSTALLED else f"ended with status {ended.status}: {last}"
 
 
 def _tool(line: Mapping[str, Any]) -> tuple[str, str]:

@@ -6,6 +6,7 @@ its program (`python3 run.py`), where it answers the questions in `questions.jso
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shlex
@@ -104,7 +105,9 @@ def _end(process: subprocess.Popen[str]) -> None:
             process.kill()
 
 
-def ask_cxx(file: str, macros: Sequence[str], folder: Path, nvcc: Sequence[str] = ()) -> Ended:
+def ask_cxx(
+    file: str, macros: Sequence[str], folder: Path, nvcc: Sequence[str] = (), seconds: float = KERNEL_SECONDS
+) -> Ended:
     """Build a C++ kernel for the device of this machine, and run it there; `nvcc`: options for that compiler alone."""
     driver = shutil.which("hipcc") or shutil.which("nvcc")
     if driver is None:
@@ -112,14 +115,14 @@ def ask_cxx(file: str, macros: Sequence[str], folder: Path, nvcc: Sequence[str] 
     language = ("-x", "hip") if driver.endswith("hipcc") else ("-arch=native", *nvcc)
     definitions = [f"-D{name}" for name in macros]
     command = [driver, *language, "-std=c++17", "-O2", *definitions, "-o", "kernel", file]
-    built = run(command, seconds=KERNEL_SECONDS, folder=folder)
-    return run([str(folder / "kernel")], seconds=KERNEL_SECONDS, folder=folder) if built.status == 0 else built
+    built = run(command, seconds=seconds, folder=folder)
+    return run([str(folder / "kernel")], seconds=seconds, folder=folder) if built.status == 0 else built
 
 
-def ask_python(file: str, options: Mapping[str, str], folder: Path) -> Ended:
+def ask_python(file: str, options: Mapping[str, str], folder: Path, seconds: float = KERNEL_SECONDS) -> Ended:
     """Run a kernel written in Python with this interpreter."""
     words = [f"--{name}={value}" for name, value in options.items() if value]
-    return run([sys.executable, file, *words], seconds=KERNEL_SECONDS, folder=folder)
+    return run([sys.executable, file, *words], seconds=seconds, folder=folder)
 
 
 def line_of(ended: Ended) -> dict[str, Any] | None:
@@ -158,29 +161,45 @@ def _lines(*command: str) -> list[str]:
 
 def main() -> int:
     """Answer every question of the folder that this file is in."""
+    parser = argparse.ArgumentParser(description="Answer the questions of this folder on the device of this machine.")
+    parser.add_argument("--seconds", type=float, default=KERNEL_SECONDS, help="for each kernel  [%(default)s]")
+    seconds = parser.parse_args().seconds
     folder = Path(__file__).resolve().parent
     asked = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
-    answers = []
-    for number, question in enumerate(asked["questions"], 1):
-        place = folder / "kernels" / question["route"]
-        if question["route"] == "cuda":
-            ended = ask_cxx(question["file"], question["macros"], place, question["nvcc"])
-        else:
-            ended = ask_python(question["file"], {**question["options"], "level": "run"}, place)
-        line = line_of(ended)
-        says = line["measured"] if line else (ended.err.strip().splitlines() or ["no answer"])[-1]
-        sys.stderr.write(f"{number} of {len(asked['questions'])}: {question['kernel']}: {says}\n")
-        answers.append({"id": question["id"], "line": line, **ended._asdict()})
-    report = {
+    report: dict[str, Any] = {
         "version": VERSION,
         "bundle": asked["bundle"],
         "date": date.today().isoformat(),
         "devices": [asdict(device) for device in devices()],
-        "answers": answers,
+        "answers": [],
     }
-    (folder / "answers.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    for number, question in enumerate(asked["questions"], 1):
+        place = folder / "kernels" / question["route"]
+        if question["route"] == "cuda":
+            ended = ask_cxx(question["file"], question["macros"], place, question["nvcc"], seconds)
+        else:
+            ended = ask_python(question["file"], {**question["options"], "level": "run"}, place, seconds)
+        line = line_of(ended)
+        says = line["measured"] if line else why(ended)
+        sys.stderr.write(f"{number} of {len(asked['questions'])}: {question['kernel']}: {says}\n")
+        report["answers"].append({"id": question["id"], "line": line, **ended._asdict()})
+        _write(folder / "answers.json", report)  # each time: a device that hangs may take its machine with it
     sys.stdout.write(f"wrote {folder / 'answers.json'}\n")
     return 0
+
+
+def why(ended: Ended) -> str:
+    """Why a kernel gave no answer."""
+    if ended.status is None:
+        return f"it was stopped after {ended.seconds:.0f} s"
+    last = (ended.err.strip().splitlines() or ["it printed nothing"])[-1]
+    return last if ended.status == NOT_INSTALLED else f"it ended with status {ended.status}: {last}"
+
+
+def _write(path: Path, report: Mapping[str, Any]) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 if __name__ == "__main__":
