@@ -1,0 +1,82 @@
+"""Which simulation a file gets: it follows from the target, and from what the file imports."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from portlint.verify.execute.child.events import Events, is_users, place_of
+
+_PACKAGES = {"torch": "torch", "jax": "jax", "torch_xla": "torch_xla, of the same release as torch", "numpy": "numpy"}
+"""package -> what pip calls it"""
+
+
+SIMULATED = "simulated"
+"""the kind of the event that says what ran under a device that is pretended"""
+
+
+class Parts:
+    """The simulations, each of which begins when its framework has been imported."""
+
+    def __init__(self, facts: Mapping[str, Any], events: Events) -> None:
+        self.facts = facts
+        self.events = events
+        self.has_xla = facts["kind"] == "xla" and importlib.util.find_spec("torch_xla") is not None
+        self._stack = ExitStack()
+        if self.has_xla:
+            os.environ["PJRT_DEVICE"] = "CPU"
+
+    def after_import(self) -> Mapping[str, Callable[[], None]]:
+        """What to do as soon as a package has been imported."""
+        if self.has_xla:
+            return {"torch_xla": self._torch_xla, "jax": self._jax}
+        return {"torch": self._torch, "jax": self._jax}
+
+    def close(self) -> None:
+        """Count what is only known at the end."""
+        self._stack.close()
+
+    def ended(self, error: BaseException) -> None:
+        """The file has ended with an exception: a known fault, a package that is not there, or one of its own."""
+        if self.events.is_refusal(error):
+            return
+        name = error.name.partition(".")[0] if isinstance(error, ModuleNotFoundError) and error.name else ""
+        if name:
+            package = _PACKAGES.get(name, "")
+            install = f"install it with: {sys.executable} -m pip install {package}"
+            words = f"{name} is not installed for {sys.executable}" + (f"; {install}" if package else "")
+            self.events.note("missing", words, at=place_of(error))
+            return
+        trace = error.__traceback__
+        while trace is not None and not is_users(trace.tb_frame.f_code.co_filename):
+            trace = trace.tb_next  # what starts the file is no business of its author
+        traceback.print_exception(error.with_traceback(trace or error.__traceback__))
+        words = next(iter(f"{type(error).__name__}: {error}".splitlines()))
+        self.events.note("error", words, at=place_of(error))
+
+    def _torch(self) -> None:
+        if not self.facts["kind"]:
+            return
+        from portlint.verify.execute.child import probes
+        from portlint.verify.execute.child.logical import LogicalDevice
+        from portlint.verify.execute.child.operators import Operators
+
+        probes.install(self.facts, self.events)
+        operators = Operators(self.facts, self.events)
+        self._stack.enter_context(LogicalDevice(self.facts["kind"], self.facts["title"], operators, self.events))
+        self._simulated("torch")
+
+    def _simulated(self, package: str) -> None:
+        self.events.note(SIMULATED, f"{package} {importlib.metadata.version(package)}", at=("", 0))
+
+    def _jax(self) -> None:
+        pass
+
+    def _torch_xla(self) -> None:
+        pass
