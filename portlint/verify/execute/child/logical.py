@@ -96,12 +96,23 @@ class LogicalDevice:
         self._stack = ExitStack()
 
     def __enter__(self) -> LogicalDevice:
+        torch._C._group_tensors_by_device_and_dtype = self.grouped
         self._stack.enter_context(_Functions(self))
         self._stack.enter_context(_Operators(self))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def grouped(self, lists: Sequence[Sequence[Any]], _with_indices: bool = False) -> Any:
+        """Tensors by device and type, as PyTorch's optimizers ask for them."""
+        found: dict[Any, Any] = {}
+        for number, first in enumerate(lists[0]):
+            group, indices = found.setdefault((self.places.of(first), first.dtype), ([[] for _ in lists], []))
+            for part, whole in zip(group, lists, strict=True):
+                part.extend(whole[number : number + 1])
+            indices.append(number)
+        return found
 
     def named(self, given: Any) -> Any:
         """The device that a value names; an error, as the target's software has it, for one that is not there."""
@@ -145,8 +156,10 @@ class _Functions(overrides.TorchFunctionMode):
         if owner is not None and function in _QUESTIONS:
             return _QUESTIONS[function](self.device.places.of(owner))
         name = getattr(function, "__name__", str(function))
-        if owner is not None and name in _MOVES and (given := _taken(name, args, keywords)) is not None:
-            return self._to(owner, self.device.named(given), keywords)
+        if owner is not None and name in _MOVES:
+            given, rest = _taken(name, args, keywords)
+            if given is not None:
+                return self._to(owner, self.device.named(given), rest)
         given = _given(function, name, args, keywords)
         wanted = None if given is None else self.device.named(given)
         if wanted is not None:
@@ -216,22 +229,22 @@ class _Move(torch.autograd.Function):
         return moved, None, None, None
 
 
-def _taken(name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """The device that a move names, where it names one; its other arguments become keywords."""
+def _taken(name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The device that a move names, None where it names none, and its other arguments by their names."""
+    rest = dict(keywords)
     if name != "to":
-        index = keywords.pop("device", args[1] if len(args) > 1 else None)
-        keywords.update(zip(("non_blocking",), args[2:], strict=False))
-        return f"{name}:{index}" if isinstance(index, int) else name if index is None or name == "cpu" else index
-    given = args[1] if len(args) > 1 else keywords.get("other", keywords.get("device"))
-    if isinstance(given, torch.dtype) or given is None:
-        keywords.update(zip(("dtype", "non_blocking", "copy"), args[1:], strict=False))
-        return keywords.get("device")
+        index = rest.pop("device", args[1] if len(args) > 1 else None)
+        rest.update(zip(("non_blocking",), args[2:], strict=False))
+        return f"{name}:{index}" if isinstance(index, int) else name if index is None or name == "cpu" else index, rest
+    given = args[1] if len(args) > 1 else rest.pop("other", rest.get("device"))
+    if isinstance(given, torch.dtype):
+        rest.update(zip(("dtype", "non_blocking", "copy"), args[1:], strict=False))
+        return rest.get("device"), rest
     if isinstance(given, torch.Tensor):
-        keywords.pop("other", None)
-        keywords.update(zip(("non_blocking", "copy"), args[2:], strict=False), dtype=given.dtype)
+        rest.update(zip(("non_blocking", "copy"), args[2:], strict=False), dtype=given.dtype)
     else:
-        keywords.update(zip(("dtype", "non_blocking", "copy"), args[2:], strict=False))
-    return given
+        rest.update(zip(("dtype", "non_blocking", "copy"), args[2:], strict=False))
+    return given, rest
 
 
 def _given(function: Any, name: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:

@@ -22,7 +22,18 @@ _DATA_DEPENDENT = frozenset(
 )
 """operators the shape of whose result depends on values, which the host has to know"""
 _WORDS = {"__bool__": "its truth", "__float__": "float()", "__int__": "int()", "__index__": "an index"}
+_WORDS |= dict.fromkeys(("__getitem__", "__setitem__"), "an index")
 _SPELLED = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+
+
+def _has_mask(args: Sequence[Any], device: LogicalDevice) -> bool:
+    """Whether the operands of an indexing hold a mask, the true values of which have to be counted.
+
+    Where one number of the host's is put to where a mask is true, PyTorch fills, and counts nothing.
+    """
+    if len(args) > 2 and args[2].numel() == 1 and device.places.of(args[2]).type == "cpu":
+        return False
+    return any(one is not None and one.dtype in (torch.bool, torch.uint8) for one in args[1])
 
 
 class Operators:
@@ -66,7 +77,7 @@ class Operators:
             self.read(_WORDS.get(function, f"{function or name}()"))
         elif name in _DATA_DEPENDENT and kwargs.get("output_size") is None:
             self._depends(f"{function or name}()")
-        elif name in _INDEXED and any(one is not None and one.dtype in (torch.bool, torch.uint8) for one in args[1]):
+        elif name in _INDEXED and _has_mask(args, device):
             self._depends("a Boolean mask")
         elif name == "copy_" and device.places.of(args[0]).type == "cpu" != device.places.of(args[1]).type:
             self.read("a copy to the CPU")
@@ -88,7 +99,9 @@ class Operators:
 
         if name in _MIXES:
             return
-        indices = {id(one) for one in args[1] if device.places.of(one).type == "cpu"} if name in _INDEXED else ()
+        indices = (
+            {id(one) for one in tensors_of(args[1]) if device.places.of(one).type == "cpu"} if name in _INDEXED else ()
+        )
         found = device.mixed([one for one in tensors_of(args, kwargs) if id(one) not in indices])
         if found:
             shown = " and ".join(sorted(map(str, found)))

@@ -44,6 +44,9 @@ class _Stream:
     def query(self) -> bool:
         return True
 
+    def is_capturing(self) -> bool:
+        return False
+
     def elapsed_time(self, _: object) -> float:
         return 0.0
 
@@ -125,6 +128,7 @@ def _module(module: Any, facts: Mapping[str, Any]) -> None:
     )  # what portlint knows no value of is left out: to ask for it is an error
     _answer(module, "device_count", 1)
     _answer(module, "is_initialized", True)
+    _answer(module, "is_current_stream_capturing", False)
     _answer(module, "current_stream", _Stream())
     _answer(module, "default_stream", _Stream())
     _answer(module, "get_device_name", facts["title"])
@@ -142,6 +146,7 @@ def _accelerator(kind: str) -> None:
     _answer(module, "is_available", True)
     _answer(module, "device_count", 1)
     _answer(module, "current_accelerator", torch.device(kind))
+    _answer(module, "current_stream", _Stream())
     for name in (*_NOTHING, *_ZERO):
         if hasattr(module, name):
             _answer(module, name, 0 if name in _ZERO else None)
