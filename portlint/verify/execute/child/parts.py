@@ -31,12 +31,12 @@ class Parts:
         self._stack = ExitStack()
         if self.has_xla:
             os.environ["PJRT_DEVICE"] = "CPU"
+        os.environ["JAX_PLATFORMS"] = "cpu"
 
     def after_import(self) -> Mapping[str, Callable[[], None]]:
         """What to do as soon as a package has been imported."""
-        if self.has_xla:
-            return {"torch_xla": self._torch_xla, "jax": self._jax}
-        return {"torch": self._torch, "jax": self._jax}
+        torch = {"torch_xla": self._torch_xla} if self.has_xla else {"torch": self._torch}
+        return {**torch, "jax": self._jax, "jax.experimental.pallas": self._pallas}
 
     def close(self) -> None:
         """Count what is only known at the end."""
@@ -76,7 +76,21 @@ class Parts:
         self.events.note(SIMULATED, f"{package} {importlib.metadata.version(package)}", at=("", 0))
 
     def _jax(self) -> None:
-        pass
+        backend = self.facts["queries"].get("jax.default_backend")
+        if backend is None:
+            return
+        from portlint.verify.execute.child.compilations import Compilations
+
+        Compilations(self.events)
+        sys.modules["jax"].default_backend = lambda: backend  # type: ignore[attr-defined]
+        self._simulated("jax")
+
+    def _pallas(self) -> None:
+        if self.facts["queries"].get("jax.default_backend") != "tpu":
+            return
+        from portlint.verify.execute.child.pallas import Kernels
+
+        self._stack.callback(Kernels(self.facts, self.events).close)
 
     def _torch_xla(self) -> None:
         pass
