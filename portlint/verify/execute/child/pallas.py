@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from portlint.verify.execute.child.events import Events, Place, place
+from portlint.verify.execute.child.events import Events, Place, place, place_of
 
 jax: Any = importlib.import_module("jax")
 numpy: Any = importlib.import_module("numpy")
@@ -15,6 +16,24 @@ numpy: Any = importlib.import_module("numpy")
 _LINE = re.compile(r"(\S+\.py):(\d+)")
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+class _Failures(logging.Filter):
+    """Takes from JAX's log where the interpreter failed, as the exception that comes out does not know it."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self._events = events
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether JAX's own log gets the record."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, IndexError) or not str(error).startswith("Out-of-bounds"):
+            return True
+        places = [place_of(one) for one in (error, error.__cause__, error.__context__) if one is not None]
+        at = next((one for one in places if one[1]), ("", 0))
+        self._events.note("bounds", str(error), "tile.slice_past_end", at=at, fault=True)
+        return False
 
 
 class Kernels:
@@ -30,6 +49,7 @@ class Kernels:
         self.tpu: Any = importlib.import_module("jax.experimental.pallas.tpu")
         races: Any = importlib.import_module("jax._src.pallas.mosaic.interpret.race_detection_state")
         races.print = self._race  # it only says where a race is in what it prints
+        logging.getLogger("jax._src.callback").addFilter(_Failures(events))
         self._plain = pallas.pallas_call
         pallas.pallas_call = self._call
 

@@ -28,6 +28,7 @@ class Parts:
         self.facts = facts
         self.events = events
         self.has_xla = facts["kind"] == "xla" and importlib.util.find_spec("torch_xla") is not None
+        self._interprets = False
         self._stack = ExitStack()
         if self.has_xla:
             os.environ["PJRT_DEVICE"] = "CPU"
@@ -53,6 +54,8 @@ class Parts:
             words = f"{name} is not installed for {sys.executable}" + (f"; {install}" if package else "")
             self.events.note("missing", words, at=place_of(error))
             return
+        if "Out-of-bounds" in str(error) and self._interprets:
+            return  # the interpreter of Pallas has said where
         trace = error.__traceback__
         while trace is not None and not is_users(trace.tb_frame.f_code.co_filename):
             trace = trace.tb_next  # what starts the file is no business of its author
@@ -90,6 +93,7 @@ class Parts:
             return
         from portlint.verify.execute.child.pallas import Kernels
 
+        self._interprets = True
         self._stack.callback(Kernels(self.facts, self.events).close)
 
     def _torch_xla(self) -> None:
