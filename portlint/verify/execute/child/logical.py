@@ -98,7 +98,7 @@ class LogicalDevice:
     def __enter__(self) -> LogicalDevice:
         torch._C._group_tensors_by_device_and_dtype = self.grouped
         self._stack.enter_context(_Functions(self))
-        self._stack.enter_context(_Operators(self))
+        self._stack.enter_context(Watch(self))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -113,6 +113,11 @@ class LogicalDevice:
                 part.extend(whole[number : number + 1])
             indices.append(number)
         return found
+
+    def asked(self, operator: Any, _kwargs: Any, wanted: Any) -> Any:
+        """The device that an operator was given before its function was sent to the CPU."""
+        takes = any(one.name == "device" for one in operator._schema.arguments)
+        return wanted if takes else None
 
     def named(self, given: Any) -> Any:
         """The device that a value names; an error, as the target's software has it, for one that is not there."""
@@ -263,7 +268,7 @@ def _default() -> Any:
     return next((one.device for one in reversed(stack) if isinstance(one, constructors.DeviceContext)), None)
 
 
-class _Operators(dispatch.TorchDispatchMode):
+class Watch(dispatch.TorchDispatchMode):
     """Sees the operators that a function comes to."""
 
     @classmethod
@@ -287,7 +292,7 @@ class _Operators(dispatch.TorchDispatchMode):
         if where.type != "cpu":
             device.operators.before(operator, args, kwargs, call.name, device)
         result = operator(*args, **kwargs)
-        asked = call.wanted if call.wanted is not None and _takes_device(operator) else None
+        asked = device.asked(operator, kwargs, call.wanted)
         goes = asked or (where if tensors else call.common)
         if asked is not None and asked.type == "cpu" and where.type != "cpu" and not kwargs.get("non_blocking"):
             device.operators.read("a copy to the CPU")
@@ -300,10 +305,6 @@ class _Operators(dispatch.TorchDispatchMode):
                 if tensors:
                     device.operators.made(one, device)
         return result
-
-
-def _takes_device(operator: Any) -> bool:
-    return any(one.name == "device" for one in operator._schema.arguments)
 
 
 def _is(kind: str) -> Callable[[Any], bool]:

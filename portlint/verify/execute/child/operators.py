@@ -21,9 +21,14 @@ _DATA_DEPENDENT = frozenset(
     "nonzero masked_select _unique _unique2 unique_dim unique_consecutive repeat_interleave".split()
 )
 """operators the shape of whose result depends on values, which the host has to know"""
-_WORDS = {"__bool__": "its truth", "__float__": "float()", "__int__": "int()", "__index__": "an index"}
+_WORDS = {
+    "__bool__": "its truth",
+    "__float__": "float()",
+    "__int__": "int()",
+    "__index__": "an index",
+    "_local_scalar_dense": "item()",
+}
 _WORDS |= dict.fromkeys(("__getitem__", "__setitem__"), "an index")
-_SPELLED = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 
 
 def _has_mask(args: Sequence[Any], device: LogicalDevice) -> bool:
@@ -74,7 +79,7 @@ class Operators:
         self._mixed(name, args, kwargs, function, device)
         self._kernel(name, operator._schema.overload_name)
         if name in _READS:
-            self.read(_WORDS.get(function, f"{function or name}()"))
+            self.read(_WORDS.get(function or name, f"{function or name}()"))
         elif name in _DATA_DEPENDENT and kwargs.get("output_size") is None:
             self._depends(f"{function or name}()")
         elif name in _INDEXED and _has_mask(args, device):

@@ -6,9 +6,11 @@ import importlib.metadata
 import importlib.util
 import os
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from portlint.verify.execute.child.events import Events, is_users, place_of
@@ -27,11 +29,12 @@ class Parts:
     def __init__(self, facts: Mapping[str, Any], events: Events) -> None:
         self.facts = facts
         self.events = events
-        self.has_xla = facts["kind"] == "xla" and importlib.util.find_spec("torch_xla") is not None
+        self._backend = facts["queries"].get("jax.default_backend")
+        self.has_xla = self._backend == "tpu" and importlib.util.find_spec("torch_xla") is not None
         self._interprets = False
         self._stack = ExitStack()
         if self.has_xla:
-            os.environ["PJRT_DEVICE"] = "CPU"
+            self._log = _lazily()
         os.environ["JAX_PLATFORMS"] = "cpu"
 
     def after_import(self) -> Mapping[str, Callable[[], None]]:
@@ -79,17 +82,16 @@ class Parts:
         self.events.note(SIMULATED, f"{package} {importlib.metadata.version(package)}", at=("", 0))
 
     def _jax(self) -> None:
-        backend = self.facts["queries"].get("jax.default_backend")
-        if backend is None:
+        if self._backend is None:
             return
         from portlint.verify.execute.child.compilations import Compilations
 
         Compilations(self.events)
-        sys.modules["jax"].default_backend = lambda: backend  # type: ignore[attr-defined]
+        sys.modules["jax"].default_backend = lambda: self._backend  # type: ignore[attr-defined]
         self._simulated("jax")
 
     def _pallas(self) -> None:
-        if self.facts["queries"].get("jax.default_backend") != "tpu":
+        if self._backend != "tpu":
             return
         from portlint.verify.execute.child.pallas import Kernels
 
@@ -97,4 +99,17 @@ class Parts:
         self._stack.callback(Kernels(self.facts, self.events).close)
 
     def _torch_xla(self) -> None:
-        pass
+        from portlint.verify.execute.child.lazy import LazyDevice
+        from portlint.verify.execute.child.operators import Operators
+
+        operators = Operators(self.facts, self.events)
+        self._stack.enter_context(LazyDevice(self.facts["title"], operators, self.events, self._log))
+        self._simulated("torch_xla")
+
+
+def _lazily() -> Path:
+    """Have PyTorch/XLA run on the CPU, and write down what it compiles; it has to know before it is imported."""
+    handle, name = tempfile.mkstemp(prefix="portlint-xla-")
+    os.close(handle)
+    os.environ.update(PJRT_DEVICE="CPU", PT_XLA_DEBUG_LEVEL="2", PT_XLA_DEBUG_FILE=name)
+    return Path(name)
