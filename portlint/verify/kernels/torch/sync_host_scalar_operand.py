@@ -1,6 +1,6 @@
 """Whether a scalar tensor on the CPU may be an operand beside a tensor on the device, in eager mode and compiled.
 
-How it checks itself: the sums must be those of Python, and a vector on the CPU must be refused beside the device's.
+How it checks itself: the sums must be those of Python.
 
 Proof: run
 """
