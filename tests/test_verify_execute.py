@@ -335,7 +335,7 @@ class TestJax:
         assert result.exit_code == 1, result.output
         found = [one.split(": ")[:2] for one in lines(result)[:-1] if ": compile: " not in one]
         assert found == [
-            ["program.py:14", "race"],
+            ["program.py:13", "race"],
             ["program.py:18", "bounds"],
             ["program.py:23", "lowering"],
             ["program.py:24", "uninitialised"],
