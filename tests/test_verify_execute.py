@@ -227,6 +227,31 @@ class TestTorch:
         assert result.exit_code == 0, result.output
         assert lines(result)[0] == "program.py:4: dtype: float64 on mps; the file caught it"
 
+    @pytest.mark.parametrize(
+        ("imports", "mark", "target"),
+        [
+            ("import habana_frameworks.torch.core as core", "core.mark_step()", "gaudi3"),
+            ("import torch_xla.core.xla_model as xm", "xm.mark_step()", "trainium2"),
+        ],
+    )
+    def test_what_comes_with_a_machine_is_stood_in_for(
+        self, execute: Execute, imports: str, mark: str, target: str
+    ) -> None:
+        result = execute(
+            f"""
+            {imports}
+            import torch
+            device = torch.accelerator.current_accelerator()
+            x = torch.ones(4).to(device)
+            {mark}
+            print(x.tolist())
+            """,
+            target=target,
+        )
+        assert result.exit_code == 0, result.output
+        assert "portlint stands in for a part of it" in lines(result)[0]
+        assert lines(result)[1] == "program.py:6: sync: tolist() waits for the device"
+
     def test_what_was_seen_confirms_findings(self, execute: Execute) -> None:
         text = """
             import torch

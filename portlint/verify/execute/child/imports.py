@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -17,13 +16,14 @@ class After(importlib.abc.MetaPathFinder):
         self._calls = dict(calls)
 
     def find_spec(
-        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The spec that the others find, with a loader that calls back."""
-        call = self._calls.pop(fullname, None)
+        call = self._calls.get(fullname)
         if call is None:
             return None
-        spec = importlib.util.find_spec(fullname)
+        others = (one for one in sys.meta_path if one is not self and hasattr(one, "find_spec"))
+        spec = next((spec for one in others if (spec := one.find_spec(fullname, path, target)) is not None), None)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, call)
         return spec

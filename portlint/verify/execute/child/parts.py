@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -15,7 +16,7 @@ from typing import Any
 
 from portlint.verify.execute.child.events import Events, is_users, place_of
 
-_PACKAGES = {"torch": "torch", "jax": "jax", "torch_xla": "torch_xla, of the same release as torch", "numpy": "numpy"}
+_PACKAGES = {"torch": "torch", "jax": "jax", "torch_xla": "torch==2.9.0 torch_xla==2.9.0", "numpy": "numpy"}
 """package -> what pip calls it"""
 
 
@@ -41,6 +42,11 @@ class Parts:
         """What to do as soon as a package has been imported."""
         torch = {"torch_xla": self._torch_xla} if self.has_xla else {"torch": self._torch}
         return {**torch, "jax": self._jax, "jax.experimental.pallas": self._pallas}
+
+    def begin(self) -> None:
+        """Import what stands in for packages before the file asks for these."""
+        if self.facts["kind"] in ("hpu", "xla") and not self.has_xla and importlib.util.find_spec("torch") is not None:
+            importlib.import_module("torch")
 
     def close(self) -> None:
         """Count what is only known at the end."""
@@ -69,7 +75,7 @@ class Parts:
     def _torch(self) -> None:
         if not self.facts["kind"]:
             return
-        from portlint.verify.execute.child import probes
+        from portlint.verify.execute.child import probes, standins
         from portlint.verify.execute.child.logical import LogicalDevice
         from portlint.verify.execute.child.operators import Operators
 
@@ -77,6 +83,9 @@ class Parts:
         operators = Operators(self.facts, self.events)
         self._stack.enter_context(LogicalDevice(self.facts["kind"], self.facts["title"], operators, self.events))
         self._simulated("torch")
+        if package := standins.install(self.facts["kind"], self._backend):
+            words = f"{package} is not installed for {sys.executable}: portlint stands in for a part of it"
+            self.events.note("stand-in", words, at=("", 0))
 
     def _simulated(self, package: str) -> None:
         self.events.note(SIMULATED, f"{package} {importlib.metadata.version(package)}", at=("", 0))

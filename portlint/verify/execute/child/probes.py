@@ -64,7 +64,8 @@ def install(facts: Mapping[str, Any], events: Events) -> None:
         here = name == kind
         module = getattr(torch, name, None)
         if module is None and here:
-            module = _new(f"torch.{name}")
+            module = sys.modules[f"torch.{name}"] = types.ModuleType(f"torch.{name}")
+            setattr(torch, name, module)
         if module is None:
             continue
         _answer(module, "is_available", here)
@@ -86,18 +87,6 @@ def _answer(module: Any, name: str, value: Any) -> None:
         return value
 
     setattr(module, name, functools.wraps(before)(answer) if callable(before) else answer)
-
-
-def _new(name: str) -> types.ModuleType:
-    """A module that is not there, with those that it is in."""
-    module = sys.modules.get(name)
-    if module is None:
-        module = sys.modules[name] = types.ModuleType(name)
-        module.__path__ = []
-        above, _, last = name.rpartition(".")
-        if above:
-            setattr(_new(above), last, module)
-    return module
 
 
 def _versions(queries: Mapping[str, Any]) -> None:

@@ -27,6 +27,7 @@ def main() -> None:
     sys.path[0] = str(Path(program).resolve().parent)
     parts = Parts(facts, events)
     After(parts.after_import()).install()
+    parts.begin()
     ended: BaseException | None = None
     try:
         runpy.run_path(program, run_name="__main__")
