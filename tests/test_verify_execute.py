@@ -119,7 +119,7 @@ class TestWithoutAFramework:
 
     def test_the_process_of_the_file_needs_the_standard_library_only(self, tmp_path: Path) -> None:
         child = Path(portlint.__file__).parent / "verify" / "execute" / "child" / "run.py"
-        (tmp_path / "facts.json").write_text(json.dumps({"kind": "mps", "queries": {}}))
+        (tmp_path / "facts.json").write_text(json.dumps({"kind": "mps", "queries": {}, "triton": False}))
         (tmp_path / "program.py").write_text("print('ran')")
         command = [sys.executable, "-I", "-S", str(child), "facts.json", "events", "program.py"]
         ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -226,6 +226,58 @@ class TestTorch:
         """)
         assert result.exit_code == 0, result.output
         assert lines(result)[0] == "program.py:4: dtype: float64 on mps; the file caught it"
+
+    def test_threads_streams_and_recomputation(self, execute: Execute) -> None:
+        result = execute(
+            """
+            import threading
+            import torch
+            from torch.utils.checkpoint import checkpoint
+
+            model = torch.nn.Linear(8, 8).cuda()
+            def read():
+                model(torch.ones(2, 8, device="cuda")).sum().item()
+            thread = threading.Thread(target=read)
+            thread.start()
+            thread.join()
+            assert torch.cuda.get_device_capability() == (9, 0)
+            with torch.cuda.stream(torch.cuda.Stream()), torch.autocast("cuda"):
+                x = torch.ones(2, 8, device="cuda", requires_grad=True)
+                y = checkpoint(model, x, use_reentrant=False)
+                assert torch.is_autocast_enabled("cuda") and y.dtype == torch.float16
+            scaler = torch.amp.GradScaler("cuda")
+            scaler.scale(y.float().sum()).backward()
+            scaler.step(torch.optim.SGD(model.parameters(), 0.1))
+            """,
+            target="hopper",
+        )
+        assert result.exit_code == 0, result.output
+        assert lines(result)[:-1] == [
+            "program.py:7: sync: item() waits for the device",
+            "program.py:18: sync: item() waits for the device",
+        ]
+
+    @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+    def test_kernels_of_triton_are_interpreted(self, execute: Execute) -> None:
+        result = execute(
+            """
+            import torch, triton
+            import triton.language as tl
+
+            @triton.jit
+            def increase(x, out, block: tl.constexpr):
+                at = tl.arange(0, block)
+                tl.store(out + at, tl.load(x + at) + 1)
+
+            x = torch.ones(16, device="cuda")
+            out = torch.empty_like(x)
+            increase[(1,)](x, out, block=16)
+            assert out.sum() == 32
+            """,
+            target="cdna3",
+        )
+        assert result.exit_code == 0, result.output
+        assert lines(result)[:-1] == ["program.py:12: sync: its truth waits for the device"]
 
     @pytest.mark.parametrize(
         ("imports", "mark", "target"),

@@ -29,6 +29,7 @@ def told(target: Target) -> dict[str, Any]:
         "levels": {name: fact.value for name in _LEVELS if (fact := target.fact(name))},
         "dtypes": _dtypes(target, kind),
         "operators": _operators(target),
+        "triton": "triton" in target.profile.languages,
         "jax_kinds": list(kinds.value) if (kinds := target.fact("device.jax_kinds")) else [],
     }
 

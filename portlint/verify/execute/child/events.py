@@ -35,6 +35,14 @@ def place() -> Place:
     return "", 0
 
 
+def is_within(file: str) -> bool:
+    """Whether the code that is running was called from a file, which the end of its path names."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.endswith(file):
+        frame = frame.f_back
+    return frame is not None
+
+
 def place_of(error: BaseException) -> Place:
     """The innermost line that is the user's, of those that an exception went through."""
     found: Place = ("", 0)

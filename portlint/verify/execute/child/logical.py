@@ -4,12 +4,13 @@ Where a tensor is, is kept beside its storage, which views, parameters and gradi
 that the user's code calls, and sends what they make for the device to the CPU; the other sees the operators below them,
 those of backward passes included, and what they do that the device does not, or not for nothing.
 
-Modes are of one thread: what others do is on the CPU for them.
+Modes are of one thread; each that the user's code starts gets its own.
 """
 
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -92,11 +93,26 @@ class LogicalDevice:
         self.places = Places()
         self.operators = operators
         self.events = events
-        self.calls: list[_Call] = []
+        self._local = threading.local()
         self._stack = ExitStack()
+
+    @property
+    def calls(self) -> list[_Call]:
+        """The functions that this thread is in."""
+        if not hasattr(self._local, "calls"):
+            self._local.calls = []
+        calls: list[_Call] = self._local.calls
+        return calls
 
     def __enter__(self) -> LogicalDevice:
         torch._C._group_tensors_by_device_and_dtype = self.grouped
+        plain = threading.Thread.run
+
+        def run(thread: threading.Thread) -> None:
+            with _Functions(self), Watch(self):
+                plain(thread)
+
+        threading.Thread.run = run  # type: ignore[method-assign, assignment]
         self._stack.enter_context(_Functions(self))
         self._stack.enter_context(Watch(self))
         return self

@@ -37,6 +37,8 @@ class Parts:
         if self.has_xla:
             self._log = _lazily()
         os.environ["JAX_PLATFORMS"] = "cpu"
+        if facts["triton"]:
+            os.environ["TRITON_INTERPRET"] = "1"  # there is no driver for its kernels here
 
     def after_import(self) -> Mapping[str, Callable[[], None]]:
         """What to do as soon as a package has been imported."""

@@ -180,8 +180,21 @@ def _autocast(kind: str) -> None:
         plain(self, "cpu" if here else device_type, usual if here and dtype is None else dtype, *args, **kwargs)
 
     torch.amp.autocast_mode.autocast.__init__ = entered
+    for name in ("is_autocast_enabled", "get_autocast_dtype"):
+        if hasattr(torch, name):
+            setattr(torch, name, _of_cpu(getattr(torch, name), kind))
     for module in (torch.amp, torch.amp.autocast_mode):
         _answer(module, "is_autocast_available", True)
+
+
+def _of_cpu(function: Any, kind: str) -> Any:
+    """A function that answers for the CPU when it is asked for the device; without a type, for CUDA."""
+
+    @functools.wraps(function)
+    def answer(device_type: str = "cuda") -> Any:
+        return function("cpu" if device_type == kind else device_type)
+
+    return answer
 
 
 def _generator() -> None:
