@@ -307,11 +307,11 @@ class Watch(dispatch.TorchDispatchMode):
         where = device.common(tensors) if tensors else CPU
         if where.type != "cpu":
             device.operators.before(operator, args, kwargs, call.name, device)
-        result = operator(*args, **kwargs)
+        result = _computed(operator, args, kwargs)
         asked = device.asked(operator, kwargs, call.wanted)
         goes = asked or (where if tensors else call.common)
-        if asked is not None and asked.type == "cpu" and where.type != "cpu" and not kwargs.get("non_blocking"):
-            device.operators.read("a copy to the CPU")
+        if asked is not None and asked.type == "cpu" and where.type != "cpu":
+            device.operators.brought(operator, kwargs)
         if goes.type in ("cpu", "meta"):
             return result
         known = {_storage(one) for one in tensors}
@@ -321,6 +321,20 @@ class Watch(dispatch.TorchDispatchMode):
                 if tensors:
                     device.operators.made(one, device)
         return result
+
+
+def _computed(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What an operator gives; in float32 where the CPU has no kernel for a type that the device may have one for."""
+    try:
+        return operator(*args, **kwargs)
+    except (NotImplementedError, RuntimeError) as error:
+        tensors = tensors_of(args, kwargs)
+        if "not implemented for '" not in str(error) or operator._schema.is_mutable or not tensors:
+            raise
+        wide, named = pytree.tree_map_only(torch.Tensor, lambda one: one.float(), (tuple(args), dict(kwargs)))
+        result = operator(*wide, **named)
+    kind = tensors[0].dtype
+    return pytree.tree_map_only(torch.Tensor, lambda one: one.to(kind) if one.dtype == torch.float32 else one, result)
 
 
 def _is(kind: str) -> Callable[[Any], bool]:

@@ -74,6 +74,11 @@ class Operators:
             return
         self.events.note("sync", f"{what} waits for the device", "sync.host_read", "shape.value_branches")
 
+    def brought(self, operator: Any, kwargs: Mapping[str, Any]) -> None:
+        """The result of an operator with operands on the device is on the CPU."""
+        if operator._schema.name == "aten::_to_copy" and not kwargs.get("non_blocking"):
+            self.read("a copy to the CPU")
+
     def before(
         self, operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any], function: str, device: LogicalDevice
     ) -> None:

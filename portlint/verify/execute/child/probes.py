@@ -75,6 +75,7 @@ def install(facts: Mapping[str, Any], events: Events) -> None:
             _answer(module, "device_count", 0)
     for name in ("is_available", "is_built"):
         _answer(torch.backends.mps, name, kind == "mps")
+    torch.Stream = torch.Event = _Stream
     _accelerator(kind)
     _whole_program(kind, events)
 
@@ -161,6 +162,8 @@ def _whole_program(kind: str, events: Events) -> None:
     torch.compile = compiled
     torch.nn.Module.compile = lambda self, *_, **__: compiled(self) and None
     torch.Tensor.pin_memory = lambda self, *_, **__: self
+    if kind in ("cuda", "xpu"):
+        torch.Tensor.record_stream = lambda *_, **__: None
     if kind == "hpu":
         torch.Tensor.hpu = lambda self, *_, **__: self.to("hpu")
         torch.nn.Module.hpu = lambda self, *_, **__: self.to("hpu")
