@@ -121,6 +121,6 @@ class Events:
         self._out.close()
 
     def _write(self, event: Event) -> None:
-        if os.getpid() == self._process:
+        if os.getpid() == self._process and not self._out.closed:  # threads may outlive the file
             self._out.write(json.dumps(asdict(event)) + "\n")
             self._out.flush()

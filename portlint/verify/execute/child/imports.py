@@ -33,6 +33,38 @@ class After(importlib.abc.MetaPathFinder):
         sys.meta_path.insert(0, self)
 
 
+class Missing(importlib.abc.MetaPathFinder):
+    """Has a package made where no other finder knows it."""
+
+    def __init__(self, package: str, make: Callable[[], None]) -> None:
+        self._package = package
+        self._make = make
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of the package that was made."""
+        if fullname != self._package:
+            return None
+        self._make()
+        return importlib.machinery.ModuleSpec(fullname, _Made(sys.modules[fullname]), is_package=True)
+
+    def install(self) -> None:
+        """Come after all other finders."""
+        sys.meta_path.append(self)
+
+
+class _Made(importlib.abc.Loader):
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+
+    def create_module(self, _spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to do."""
+
+
 class _Loader(importlib.abc.Loader):
     def __init__(self, loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
         self._loader = loader

@@ -11,10 +11,12 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from portlint.verify.execute.child.events import Events, is_users, place_of
+from portlint.verify.execute.child.imports import After, Missing
 
 _PACKAGES = {"torch": "torch", "jax": "jax", "torch_xla": "torch==2.9.0 torch_xla==2.9.0", "numpy": "numpy"}
 """package -> what pip calls it"""
@@ -40,15 +42,31 @@ class Parts:
         if facts["triton"]:
             os.environ["TRITON_INTERPRET"] = "1"  # there is no driver for its kernels here
 
-    def after_import(self) -> Mapping[str, Callable[[], None]]:
-        """What to do as soon as a package has been imported."""
+    def install(self) -> None:
+        """Begin each simulation as soon as its package has been imported."""
         torch = {"torch_xla": self._torch_xla} if self.has_xla else {"torch": self._torch}
-        return {**torch, "jax": self._jax, "jax.experimental.pallas": self._pallas}
+        calls = {**torch, "jax": self._jax, "jax.experimental.pallas": self._pallas}
+        After({name: partial(self._begin, name, call) for name, call in calls.items()}).install()
+        package = {"hpu": "habana_frameworks", "xla": "torch_xla"}.get(self.facts["kind"])
+        if package:
+            Missing(package, partial(self._stand_in, package)).install()
 
-    def begin(self) -> None:
-        """Import what stands in for packages before the file asks for these."""
-        if self.facts["kind"] in ("hpu", "xla") and not self.has_xla and importlib.util.find_spec("torch") is not None:
-            importlib.import_module("torch")
+    def _begin(self, package: str, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except (AttributeError, ImportError) as error:  # a release that is too old or too new
+            words = (
+                f"portlint cannot simulate {package} {importlib.metadata.version(package.partition('.')[0])}: {error}"
+            )
+            self.events.note("limit", words, at=("", 0))
+
+    def _stand_in(self, package: str) -> None:
+        importlib.import_module("torch")
+        from portlint.verify.execute.child import standins
+
+        standins.install(self.facts["kind"], self._backend)
+        words = f"{package} is not installed for {sys.executable}: portlint stands in for a part of it"
+        self.events.note("stand-in", words)
 
     def close(self) -> None:
         """Count what is only known at the end."""
@@ -77,7 +95,7 @@ class Parts:
     def _torch(self) -> None:
         if not self.facts["kind"]:
             return
-        from portlint.verify.execute.child import probes, standins
+        from portlint.verify.execute.child import probes
         from portlint.verify.execute.child.logical import LogicalDevice
         from portlint.verify.execute.child.operators import Operators
 
@@ -85,9 +103,6 @@ class Parts:
         operators = Operators(self.facts, self.events)
         self._stack.enter_context(LogicalDevice(self.facts["kind"], self.facts["title"], operators, self.events))
         self._simulated("torch")
-        if package := standins.install(self.facts["kind"], self._backend):
-            words = f"{package} is not installed for {sys.executable}: portlint stands in for a part of it"
-            self.events.note("stand-in", words, at=("", 0))
 
     def _simulated(self, package: str) -> None:
         self.events.note(SIMULATED, f"{package} {importlib.metadata.version(package)}", at=("", 0))

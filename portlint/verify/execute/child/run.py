@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import runpy
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 sys.path[0] = str(Path(__file__).parents[4])  # where this package is, until it has been imported
 
 from portlint.verify.execute.child.events import Events  # noqa: E402
-from portlint.verify.execute.child.imports import After  # noqa: E402
 from portlint.verify.execute.child.parts import Parts  # noqa: E402
 
 
@@ -26,8 +26,7 @@ def main() -> None:
     program = sys.argv[0]
     sys.path[0] = str(Path(program).resolve().parent)
     parts = Parts(facts, events)
-    After(parts.after_import()).install()
-    parts.begin()
+    parts.install()
     ended: BaseException | None = None
     try:
         runpy.run_path(program, run_name="__main__")
@@ -39,6 +38,9 @@ def main() -> None:
         parts.ended(error)
         sys.exit(1)
     finally:
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
         parts.close()
         events.close(ended)
 

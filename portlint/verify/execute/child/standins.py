@@ -6,7 +6,6 @@ They compile nothing: how many graphs a run would have is not known from them.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -40,16 +39,12 @@ def module(name: str, **names: Any) -> types.ModuleType:
     return found
 
 
-def install(kind: str, backend: str | None) -> str:
-    """Stand in for what PyTorch needs for a type of device; the package, or "" where none is stood in for."""
-    package = {"hpu": "habana_frameworks", "xla": "torch_xla"}.get(kind, "")
-    if not package or importlib.util.find_spec(package) is not None:
-        return ""
+def install(kind: str, backend: str | None) -> None:
+    """Stand in for what PyTorch needs for a type of device."""
     if kind == "hpu":
         _habana()
     else:
         _torch_xla("TPU" if backend == "tpu" else "NEURON")
-    return package
 
 
 def _nothing(*_: object, **__: object) -> None:
