@@ -26,13 +26,14 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         from portlint.config import ConfigError
+        from portlint.readiness.history import OldReportError
         from portlint.source.discover import MissingPath, PatternError
         from portlint.target import ProfileError
         from portlint.verify.evidence import EvidenceError
 
         try:
             return command(*args, **kwargs)
-        except (ConfigError, EvidenceError, ProfileError, MissingPath, PatternError) as error:
+        except (ConfigError, EvidenceError, OldReportError, ProfileError, MissingPath, PatternError) as error:
             raise UserError(str(error)) from error
         except BrokenPipeError:
             # the reader went away, as `| head` does: not an error, and nothing more to say
