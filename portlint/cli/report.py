@@ -90,6 +90,8 @@ def report(
 
 
 def _output(text: str) -> tuple[str, Path | None]:
+    from importlib.util import find_spec
+
     from portlint.readiness.formats import KINDS
 
     kind, _, file = text.partition(":")
@@ -97,6 +99,8 @@ def _output(text: str) -> tuple[str, Path | None]:
         raise UserError(f"there is no output format '{kind}' for a report: it is one of {', '.join(KINDS)}.")
     if kind == "xlsx" and not file:
         raise UserError("a workbook goes to a file: '--output-format xlsx:FILE'.")
+    if kind == "xlsx" and find_spec("xlsxwriter") is None:
+        raise UserError("a workbook needs XlsxWriter: pip install 'portlint[xlsx]'")
     return kind, Path(file) if file else None
 
 

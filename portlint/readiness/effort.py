@@ -68,7 +68,8 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 @cache
-def _table() -> tuple[tuple[Selector, Effort], ...]:
+def table() -> tuple[tuple[Selector, Effort], ...]:
+    """The judgements of `efforts.toml`, in their order."""
     text = (files("portlint") / "readiness" / "efforts.toml").read_bytes()
     table = msgspec.toml.decode(text, type=dict[str, tuple[_Entry, ...]])
     return tuple((Selector.parse(one), entry.is_) for entry in table["effort"] for one in entry.select)
@@ -77,7 +78,7 @@ def _table() -> tuple[tuple[Selector, Effort], ...]:
 def of_rule(rule: str, target: str) -> Effort:
     """What one finding of a rule costs on a target; hours where the table does not say."""
     found = Effort.HOURS
-    for selector, effort in _table():
+    for selector, effort in table():
         if selector.matches(rule, target):
             found = effort
     return found

@@ -56,9 +56,7 @@ def correctness(findings: Sequence[Finding], problems: Sequence[Problem], rewrit
     left_out = sum(problem.kind in _NOT_READ for problem in problems)
     if stops or rewritten:
         confirmed = sum(any(one.outcome == "confirmed" for one in finding.evidence) for finding in stops)
-        proof = (
-            f"{confirmed:,} of them confirmed by a compiler, a simulator or a device" if confirmed else "none verified"
-        )
+        proof = f"{confirmed:,} confirmed by a compiler, a simulator or a device" if confirmed else "none verified"
         files = f"; {many(rewritten, 'file')} to be rewritten" if rewritten else ""
         return _correctness(State.FAILED, f"{many(len(stops), 'finding')} that break or corrupt, {proof}{files}")
     if left_out:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
-from portlint.finding import Report, Verdict
+from portlint.finding import Finding, Report, Verdict
 
 
 class OldReportError(Exception):
@@ -79,20 +80,35 @@ def point(report: Report, date: str) -> Point:
 
 
 def compare(old: OldReport, report: Report, date: str) -> Progress:
-    """What has changed. A finding is the same where its fingerprint is, wherever it stands now."""
+    """What has changed. A finding is the same where its fingerprint is, in its own file first, then in any other."""
     before = [one for one in old.findings if one.target in report.targets]
-    after = Counter((one.fingerprint, one.target) for one in report.findings)
-    left = after.copy()
-    mended = []
-    for one in before:
-        key = one.fingerprint, one.target
-        if left[key]:
-            left[key] -= 1
-        else:
-            mended.append(one)
+    moved, left = _unmatched(before, report.findings, lambda one: (one.path, one.fingerprint, one.target))
+    mended, _ = _unmatched(moved, left, lambda one: ("", one.fingerprint, one.target))
     kept = len(before) - len(mended)
     earlier = old.history or (Point(old.date, _counts(before)),)
     return Progress(old.date, tuple(mended), len(report.findings) - kept, kept, (*earlier, point(report, date)))
+
+
+_Key = tuple[str, str, str]
+
+
+def _unmatched(
+    before: Iterable[OldFinding], after: Sequence[Finding], key: Callable[[OldFinding | Finding], _Key]
+) -> tuple[list[OldFinding], list[Finding]]:
+    """What neither list has of the other."""
+    left = Counter(map(key, after))
+    gone = []
+    for one in before:
+        if left[key(one)]:
+            left[key(one)] -= 1
+        else:
+            gone.append(one)
+    new = []
+    for other in reversed(after):  # of equal ones, the last are those too many
+        if left[key(other)]:
+            left[key(other)] -= 1
+            new.append(other)
+    return gone, new
 
 
 def _counts(findings: list[OldFinding]) -> dict[str, dict[Verdict, int]]:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
+from portlint.condition import PLATFORM_WORDS, words_of
 from portlint.finding import Census, Finding, Programming, Report, Verdict
 from portlint.readiness import effort
 from portlint.readiness.effort import Work
@@ -24,6 +25,7 @@ class Tier(StrEnum):
     TILE = "tile"
     SIMT = "simt"
     BOUND = "bound"
+    ELSEWHERE = "elsewhere"
 
     @property
     def label(self) -> str:
@@ -42,6 +44,7 @@ _TITLES = {
     Tier.TILE: "Triton, Pallas, NKI",
     Tier.SIMT: "CUDA/HIP C++ that translates",
     Tier.BOUND: "has to be rewritten",
+    Tier.ELSEWHERE: "for another machine",
 }
 _MEANINGS = {
     Tier.PLAIN: "no framework, no kernel; builds, scripts, tools.",
@@ -49,6 +52,7 @@ _MEANINGS = {
     Tier.TILE: "kernels over tiles, in a language that the target compiles; they want new configurations.",
     Tier.SIMT: "kernels over threads, or their hosts, which compile for the target, if need be through HIPIFY.",
     Tier.BOUND: "kernels in a language that the target does not take, or that use what it has no counterpart for.",
+    Tier.ELSEWHERE: "kernels for a machine that is neither the target nor the one that most of the kernels are for.",
 }
 
 
@@ -152,7 +156,8 @@ def standing(report: Report, target: Target, gates: Sequence[Gate] = ()) -> Stan
     by_path: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_path[finding.path].append(finding)
-    files = tuple(_file(path, census, by_path[path], target) for path, census in sorted(report.census.items()))
+    home = _home(report.census)
+    files = tuple(_file(path, census, by_path[path], target, home) for path, census in sorted(report.census.items()))
     rewritten = {file.path for file in files if file.tier is Tier.BOUND}
     return Standing(
         target=target.name,
@@ -172,13 +177,40 @@ def is_served(census: Census, target: Target) -> bool:
     return census.kernels_in <= target.profile.languages
 
 
-def _file(path: str, census: Census, findings: Sequence[Finding], target: Target) -> FileStanding:
-    if is_served(census, target):
+_MACHINES = {"cuda": "gpu", "triton": "gpu", "pallas": "tpu", "nki": "neuron"}
+"""the language of kernels -> the machine that they are for in the first place"""
+_OTHERS = PLATFORM_WORDS - {"cuda", "nvidia", "gpu"}
+
+
+def _home(census: Mapping[str, Census]) -> str:
+    """The machine that most kernels of the tree are for; "" if it has none."""
+    kernels: Counter[str] = Counter()
+    for one in census.values():
+        for language in one.kernels_in:
+            kernels[_MACHINES[language]] += one.kernels
+    return max(sorted(kernels), key=lambda machine: kernels[machine], default="")
+
+
+def _is_for_another(path: str, census: Census, target: Target, home: str) -> bool:
+    """Whether kernels that the target does not take are the tree's own for a third machine, and need no port.
+
+    Their language says so, or a folder or a name in their path (`csrc/rocm/attention.cu`).
+    """
+    named = {word for part in path.split("/") for word in words_of(part.rpartition(".")[0] or part)} & _OTHERS
+    return not {_MACHINES[language] for language in census.kernels_in} <= {home} or bool(
+        named and not named & target.profile.platforms
+    )
+
+
+def _file(path: str, census: Census, findings: Sequence[Finding], target: Target, home: str) -> FileStanding:
+    if not is_served(census, target) and _is_for_another(path, census, target, home):
+        work, tier = effort.of_findings(findings), Tier.ELSEWHERE
+    elif is_served(census, target):
         work = effort.of_findings(findings)
         is_bound = census.programming in (Programming.TILE, Programming.SIMT) and bool(work.rewrite)
+        tier = Tier.BOUND if is_bound else Tier(census.programming.value)
     else:
-        work, is_bound = effort.of_kernels(census.kernels), True
-    tier = Tier.BOUND if is_bound else Tier(census.programming.value)
+        work, tier = effort.of_kernels(census.kernels), Tier.BOUND
     worst = min((finding.verdict for finding in findings), key=lambda one: one.rank, default=None)
     return FileStanding(path, census.lines, tier, census.kernels, work, len(findings), worst)
 

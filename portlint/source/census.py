@@ -19,7 +19,7 @@ _FRAMEWORKS = re.compile(
 )
 _TILES = {
     "triton": (
-        re.compile(rb"^[ \t]*(?:import|from)[ \t]+triton\b", re.MULTILINE),
+        re.compile(rb"^[ \t]*(?:(?:import|from)[ \t]+triton|@triton\.jit)\b", re.MULTILINE),
         re.compile(rb"^[ \t]*@(?:triton\.)?jit\b", re.MULTILINE),
     ),
     "pallas": (
@@ -31,7 +31,7 @@ _TILES = {
         re.compile(rb"\bpallas_call\("),
     ),
     "nki": (
-        re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:neuronxcc\.)?nki\b", re.MULTILINE),
+        re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:neuronxcc\b[^\n]*\b)?nki\b", re.MULTILINE),
         re.compile(rb"^[ \t]*@(?:nki\.)?(?:jit|baremetal|benchmark|trace)\b", re.MULTILINE),
     ),
 }

@@ -76,7 +76,6 @@ def _environment() -> Environment:
         slug=_slug,
         shown_example=_example,
         hours=hours,
-        effort=effort.of_finding,
         link=_link,
         many=many,
     )

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 1_048_575
 """below the heading; "Excel specifications and limits" on support.microsoft.com"""
-INSTALL = "a workbook needs XlsxWriter: pip install 'portlint[xlsx]'"
 
 
 def render(readiness: Readiness) -> bytes:
