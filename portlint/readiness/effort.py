@@ -39,8 +39,8 @@ HOW = (
     "Each finding has a class: none, minutes, hours, or rewrite. The first finding of a rule in a file costs its class,"
     " every further one of that rule in that file costs minutes, since by then it is understood. Where the target does"
     " not take the language of a file's kernels, each kernel costs a rewrite, a file of helpers without a kernel costs"
-    " hours, and the findings in it cost nothing of their own. The hours of a class are planning figures, not"
-    " measurements."
+    " hours, and the findings in it cost nothing of their own; kernels for a third machine cost nothing. The hours of"
+    " a class are planning figures, not measurements."
 )
 
 

@@ -204,7 +204,7 @@ def _is_for_another(path: str, census: Census, target: Target, home: str) -> boo
 
 def _file(path: str, census: Census, findings: Sequence[Finding], target: Target, home: str) -> FileStanding:
     if not is_served(census, target) and _is_for_another(path, census, target, home):
-        work, tier = effort.of_findings(findings), Tier.ELSEWHERE
+        work, tier = Work(), Tier.ELSEWHERE
     elif is_served(census, target):
         work = effort.of_findings(findings)
         is_bound = census.programming in (Programming.TILE, Programming.SIMT) and bool(work.rewrite)
