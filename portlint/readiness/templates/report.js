@@ -1,19 +1,27 @@
 "use strict";
 const $ = (query, from = document) => [...from.querySelectorAll(query)];
 const form = document.getElementById("filter");
-const groups = $("#findings > details").map((group) => ({ group, rows: $("tbody tr", group).map((row) => ({
-  row, text: row.textContent.toLowerCase(), targets: row.dataset.t.split(" "), verdicts: row.dataset.v.split(" "), effort: row.dataset.e })), name: group.querySelector("summary").textContent.toLowerCase() }));
+let groups; // read when they are first filtered: most readers open the page to look at its top
+
+function read() {
+  groups ??= $("#findings > details").map((group) => ({
+    group, name: group.querySelector("summary").textContent.toLowerCase(),
+    rows: $("tbody tr", group).map((row) => ({ row, text: row.textContent.toLowerCase(), targets: row.dataset.t.split(" "),
+      verdicts: row.dataset.v.split(" "), effort: row.dataset.e })),
+  }));
+  return groups;
+}
 
 function filter() {
   const words = form.text.value.toLowerCase().split(/\s+/).filter(Boolean);
   const target = form.target.value, verdict = form.verdict.value, effort = form.effort.value;
   let shown = 0;
-  for (const { group, rows, name } of groups) {
+  for (const { group, rows, name } of read()) {
     let left = 0;
     for (const one of rows) {
       const fits = one.targets.some((t, i) => (!target || t === target) && (!verdict || one.verdicts[i] === verdict)) && (!effort || one.effort === effort)
         && words.every((word) => one.text.includes(word) || name.includes(word));
-      one.row.hidden = !fits;
+      if (one.row.hidden === fits) one.row.hidden = !fits;
       left += fits;
     }
     group.hidden = !left;
@@ -45,7 +53,7 @@ for (const link of $("a[data-file]")) link.addEventListener("click", () => {
   form.text.value = link.dataset.file;
   form.target.value = link.dataset.target;
   filter();
-  for (const { group } of groups) group.open = !group.hidden;
+  for (const { group } of read()) group.open = !group.hidden;
 });
 
 for (const button of $("th button")) button.addEventListener("click", () => {
