@@ -76,7 +76,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def by_cost(self) -> list[Standing]:
         """The targets, the cheapest port first."""
-        return sorted(self.standings, key=lambda one: one.work.total)
+        return sorted(self.standings, key=lambda one: one.needed.total)
 
     def dearest(self, target: str) -> list[Belief]:
         """The beliefs that cost something on a target, the dearest first."""

@@ -32,19 +32,19 @@ FIT = Gate(
     "fit",
     "Do weights, cache and overhead fit the device?",
     State.NOT_MEASURED,
-    "No model was named: give its configuration with --model config.json.",
+    "No model was named: give its configuration with `--model config.json`.",
 )
 LATENCY = Gate(
     "latency",
     "Are the first token and the next ones in time?",
     State.NOT_MEASURED,
-    "No requests were measured: give them with --measurements requests.csv.",
+    "No requests were measured: give them with `--measurements requests.csv`.",
 )
 COST = Gate(
     "goodput and cost",
     "How many useful tokens, at what price?",
     State.NOT_MEASURED,
-    "No requests were measured: give them with --measurements requests.csv.",
+    "No requests were measured: give them with `--measurements requests.csv`.",
 )
 _NOT_READ = frozenset(("read", "parse", "timeout", "rule", "skipped"))
 """kinds of problem that left something out"""

@@ -64,6 +64,8 @@ class FileStanding(msgspec.Struct, frozen=True):
     tier: Tier
     kernels: int
     work: Work
+    needed: Work
+    """the part of it without which the code does not run right"""
     findings: int
     worst: Verdict | None
 
@@ -87,6 +89,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[FileStanding, ...]
     """by path"""
     work: Work
+    needed: Work
+    """the part of it without which the code does not run right; the rest makes it fast"""
     gates: tuple[Gate, ...]
     steps: tuple[Step, ...]
     smi: str
@@ -122,7 +126,9 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"{many(self.verdicts[Verdict.BREAKS], 'place')} would not build, start or run")
         if rewritten:
             parts.append(f"{many(rewritten, 'file')} ({lines:,} lines) would have to be rewritten")
-        return f"Not ready for {self.title}: {_joined(parts)}; about {days(self.work.total)} of work."
+        later = self.work.total - self.needed.total
+        more = f", and {days(later)} for what would be slow or less exact" if later >= 1 else ""
+        return f"Not ready for {self.title}: {_joined(parts)}; about {days(self.needed.total)} of work{more}."
 
 
 _STEPS = (
@@ -165,6 +171,7 @@ def standing(report: Report, target: Target, gates: Sequence[Gate] = ()) -> Stan
         verdicts=Counter(finding.verdict for finding in findings),
         files=files,
         work=_sum(file.work for file in files),
+        needed=_sum(file.needed for file in files),
         gates=(correctness(findings, report.problems, len(rewritten)), *gates),
         steps=tuple(_steps(findings, target)),
         smi=target.profile.tools.get("smi", ""),
@@ -177,6 +184,7 @@ def is_served(census: Census, target: Target) -> bool:
     return census.kernels_in <= target.profile.languages
 
 
+_STOPS = frozenset((Verdict.CORRUPTS, Verdict.BREAKS))
 _MACHINES = {"cuda": "gpu", "triton": "gpu", "pallas": "tpu", "nki": "neuron"}
 """the language of kernels -> the machine that they are for in the first place"""
 _OTHERS = PLATFORM_WORDS - {"cuda", "nvidia", "gpu"}
@@ -204,15 +212,17 @@ def _is_for_another(path: str, census: Census, target: Target, home: str) -> boo
 
 def _file(path: str, census: Census, findings: Sequence[Finding], target: Target, home: str) -> FileStanding:
     if not is_served(census, target) and _is_for_another(path, census, target, home):
-        work, tier = Work(), Tier.ELSEWHERE
+        work, needed, tier = Work(), Work(), Tier.ELSEWHERE
     elif is_served(census, target):
-        work = effort.of_findings(findings)
+        needed = effort.of_findings(one for one in findings if one.verdict in _STOPS)
+        work = needed + effort.of_findings(one for one in findings if one.verdict not in _STOPS)
         is_bound = census.programming in (Programming.TILE, Programming.SIMT) and bool(work.rewrite)
         tier = Tier.BOUND if is_bound else Tier(census.programming.value)
     else:
-        work, tier = effort.of_kernels(census.kernels), Tier.BOUND
+        work = needed = effort.of_kernels(census.kernels)
+        tier = Tier.BOUND
     worst = min((finding.verdict for finding in findings), key=lambda one: one.rank, default=None)
-    return FileStanding(path, census.lines, tier, census.kernels, work, len(findings), worst)
+    return FileStanding(path, census.lines, tier, census.kernels, work, needed, len(findings), worst)
 
 
 def _sum(parts: Iterable[Work]) -> Work:

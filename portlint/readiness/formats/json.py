@@ -47,7 +47,7 @@ def _standing(standing: Standing) -> dict[str, Any]:
         "title": standing.title,
         "sentence": standing.sentence,
         "verdicts": dict(standing.verdicts),
-        "effort": _work(standing.work),
+        "effort": {**_work(standing.work), "needed_hours": standing.needed.total},
         "tiers": {tier: {"files": files, "lines": lines} for tier, (files, lines) in standing.tiers.items()},
         "gates": msgspec.to_builtins(standing.gates),
         "checklist": [

@@ -33,7 +33,10 @@ def _lines(readiness: Readiness) -> Iterator[str]:
         f" {readiness.version} on {readiness.date}. Nothing of it was executed."
     )
     if len(readiness.standings) > 1:
-        order = ", ".join(f"{_text(one.title)} ({hours(one.work.total)})" for one in readiness.by_cost)
+        order = ", ".join(
+            f"{_text(one.title)} ({hours(one.needed.total)} to run right, {hours(one.work.total)} in all)"
+            for one in readiness.by_cost
+        )
         yield f"\nBy effort, the cheapest port first: {order}."
     for standing in readiness.standings:
         yield from _standing(readiness, standing)
@@ -54,10 +57,8 @@ def _standing(readiness: Readiness, standing: Standing) -> Iterator[str]:
     yield f"\n## {_text(standing.title)}\n"
     yield _text(standing.sentence)
     work = standing.work
-    yield (
-        f"\nEffort {hours(work.total)}: {many(work.minutes, 'place')} of minutes, {work.hours:,} of hours,"
-        f" {many(work.rewrite, 'rewrite')}."
-    )
+    yield f"\nEffort {hours(work.total)}, of it {hours(standing.needed.total)} to run right:"
+    yield f"{many(work.minutes, 'place')} of minutes, {work.hours:,} of hours, {many(work.rewrite, 'rewrite')}."
     yield "\n| gate | state | why |\n|---|---|---|"
     for gate in standing.gates:
         yield f"| {gate.name} | {gate.state} | {_text(gate.why)} |"
