@@ -42,9 +42,7 @@ def test_the_time_floors_of_a_projection(rows: int, compute_ms: float, memory_ms
     ("fraction", "total_ms", "factor", "percent"),
     [(0, 4.8, 1.0, 0), (0.01, 7.2, 1.5, 34.6), (0.1, 29.3, 6.1, 85.3), (1, 250.0, 52.3, 100)],
 )
-def test_weights_that_are_left_on_the_host(
-    fraction: float, total_ms: float, factor: float, host_percent: float
-) -> None:
+def test_weights_that_are_left_on_the_host(fraction: float, total_ms: float, factor: float, percent: float) -> None:
     found = roofline.offload(16 * GB, fraction, 3.35 * TB, 64 * GB)
     alone = roofline.offload(16 * GB, 0, 3.35 * TB, 64 * GB)
     assert to(1, found.total_s * 1e3) == total_ms
