@@ -302,7 +302,10 @@ def judge(
         return Judged(
             Gate.FAILED, Gate.NOT_MEASURED, found, reasons=(*late, "goodput counts only where latency is passed.")
         )
-    rate = goodput(measurements, limits)
+    try:
+        rate = goodput(measurements, limits)
+    except MeasurementError as error:
+        return Judged(Gate.PASSED, Gate.NOT_MEASURED, found, reasons=(str(error),))
     cost = (
         None
         if price_per_device_hour is None
@@ -313,7 +316,7 @@ def judge(
         short.append(f"goodput is {rate.eligible_tokens_per_s:,.1f} tokens/s, below {least_tokens_per_s:,.1f}.")
     if cost is not None and most_per_million is not None and cost > most_per_million:
         short.append(f"a million tokens cost {cost:,.2f}, above {most_per_million:,.2f}.")
-    if most_per_million is not None and cost is None:
+    if most_per_million is not None and cost is None and not short:
         return Judged(Gate.PASSED, Gate.NOT_MEASURED, found, rate, reasons=("there is no price.",))
     return Judged(Gate.PASSED, Gate.FAILED if short else Gate.PASSED, found, rate, cost, tuple(short))
 
