@@ -99,12 +99,12 @@ def prefill(
     return Work(2 * active_parameters * tokens + attention_flop, read_weight_bytes + tokens * kv_bytes_per_token)
 
 
-def decode_attention_flop(layers: int, heads: int, head_dim: int, context_tokens: int) -> float:
+def decode_attention_flop(layers: int, heads: int, head_dim: float, context_tokens: int) -> float:
     """FLOP of attention for one new token: two products with the whole context for each head."""
     return 4 * layers * heads * head_dim * context_tokens
 
 
-def prefill_attention_flop(layers: int, heads: int, head_dim: int, tokens: int) -> float:
+def prefill_attention_flop(layers: int, heads: int, head_dim: float, tokens: int) -> float:
     """FLOP of causal attention over a prompt: half of the two full products."""
     return 2 * layers * heads * head_dim * tokens**2
 
