@@ -166,14 +166,13 @@ def degrees(model: Model, load: Load) -> Iterable[int]:
 def assess(model: Model, load: Load, product: Product) -> Answer:
     """Everything that can be said of one product."""
     peak = product.peak(load.compute)
-    remarks = []
-    if peak is None:
-        remarks.append(f"No dense {load.compute.peaks[0]} peak is known for it, so no ceiling of compute.")
-    if product.bandwidth_bytes_s is None:
-        remarks.append("Its memory bandwidth is not known, so no ceiling of memory.")
     memory = product.memory_bytes
-    if memory is None:
-        remarks.insert(0, "Its memory is not known, so whether the model fits is not known either.")
+    unknown = [
+        *(["memory, so whether the model fits"] if memory is None else []),
+        *(["memory bandwidth"] if product.bandwidth_bytes_s is None else []),
+        *([f"dense {load.compute.peaks[0]} peak"] if peak is None else []),
+    ]
+    remarks = [f"Not known: {'; '.join(unknown)}."] if unknown else []
     devices, fits = load.tensor_parallel, None
     if memory is not None:
         fitting = next((n for n in degrees(model, load) if books(model, load, memory, n).fits), None)
@@ -194,17 +193,20 @@ def assess(model: Model, load: Load, product: Product) -> Answer:
 
 
 def _why_not(model: Model, load: Load, memory: float, fitting: int | None) -> str:
-    if load.tensor_parallel is not None:
-        elsewhere = f"it would fit on {fitting:,} of them" if fitting else "nor on any other number of them"
-        return f"It does not fit at tensor-parallel degree {load.tensor_parallel}; {elsewhere}."
+    if fitting is not None:
+        return f"It would fit on {fitting:,} of them."
     if load.overhead_bytes >= memory:
         return "The overhead alone is larger than its memory."
-    most = max(degrees(model, load))
-    if model.kv_heads is not None and not load.training:
-        return (
-            f"It does not fit: attention splits over {most} devices at most, and each of them needs more than it has."
-        )
-    return f"It does not fit on {most:,} devices."
+    held = {n: _sequences(model, load, books(model, load, memory, n), n) or 0 for n in degrees(model, load)}
+    if load.training or model.kv_heads is None:
+        return f"It does not fit on {max(held):,} devices either."
+    best = max(held, key=lambda n: (held[n], -n))
+    if not held[best]:
+        return f"Not even one sequence of {load.context_tokens:,} tokens fits, whatever number of devices shares it."
+    return (
+        f"At best, {best:,} of them hold {held[best]:,} of the {load.concurrency:,} sequences; the others need devices"
+        " of their own."
+    )
 
 
 def _sequences(model: Model, load: Load, page: Ledger, devices: int) -> int | None:
