@@ -94,13 +94,14 @@ def test_the_shape_of_the_json() -> None:
         "assumptions": "list",
     }  # fmt: skip
     assert sorted(found["answers"][0]) == sorted(
-        "target product memory_bytes bandwidth_bytes_per_s peak ridge_flop_per_byte interconnect fits devices"
+        "target product devices_in_product memory_bytes bandwidth_bytes_per_s peak ridge_flop_per_byte interconnect fits"
+        " devices pieces"
         " devices_by_memory_alone each_device sequences decode prefill training_tokens_per_s remarks note cites".split()
     )
     assert sorted(found["answers"][0]["decode"]) == sorted(
         "flop bytes intensity_flop_per_byte compute_s memory_s host_s exchange_s floor_s bound tokens_per_s".split()
     )
-    assert sorted(found["choices"][0]) == sorted("purpose target product devices price_per_hour why".split())
+    assert sorted(found["choices"][0]) == sorted("purpose target product pieces devices price_per_hour why".split())
 
 
 def test_two_devices_of_80_gb_or_one_of_192() -> None:
@@ -225,6 +226,18 @@ def test_the_peak_follows_the_type_in_which_products_are_taken() -> None:
     assert answered(weight_dtype="int4")["answers"][0]["peak"]["dtype"] == "bf16"
     assert answered(weight_dtype="int8", compute_dtype="bf16")["answers"][0]["peak"]["dtype"] == "bf16"
     assert answered(weight_dtype="fp8", target="tpu-v5e")["answers"][0]["peak"] is None
+
+
+def test_two_dies_are_two_devices_of_half_the_memory() -> None:
+    found = answered(target="cdna2", context="16384")["answers"]
+    mi250x, mi210 = found[0], found[2]
+    assert mi250x["memory_bytes"] == mi210["memory_bytes"] == 64 * 2**30
+    assert (mi250x["devices"], mi250x["pieces"], mi210["pieces"]) == (2, 1, 2)
+    assert mi250x["bandwidth_bytes_per_s"] == 1.64e12
+    text = run(target="cdna2", context="16384").stdout
+    assert "MI250X  128 GiB, 3.28 TB/s, 383 dense bf16 TFLOP/s, which are 2 devices" in text
+    assert "fits on 2 devices (1 MI250X)" in text
+    assert "cheapest that fits: 1 MI250 (cdna2)" in text
 
 
 def test_the_cheapest_needs_fewest_devices_and_then_the_least() -> None:
@@ -409,6 +422,7 @@ def test_text_of_a_profile_is_escaped(own: Path, tmp_path: Path) -> None:
     [
         ("memory_gb = 80", 'memory_gb = "80"', "Expected `float"),
         ("memory_gb = 80", "memory_tb = 80", "memory_tb"),
+        ("memory_gb = 80", "devices = 0", "at least one device"),
         ("memory_gb = 80", "memory_gb = 0", "a figure is not positive"),
         ("{ bf16 = 500 }", "{ bf16 = nan }", "a figure is not positive"),
         ('cite = "manual"', 'cite = "folklore"', "cites folklore"),

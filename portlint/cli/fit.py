@@ -94,7 +94,9 @@ _COUNT = click.IntRange(min=1, max=10**9)
 @click.option(
     "--latency-us", callback=_number(exclusive=False), default="0", help="Microseconds that a collective waits  [0]."
 )
-@click.option("--price", "prices", multiple=True, metavar="NAME=PRICE", help="Price of a device-hour; repeatable.")
+@click.option(
+    "--price", "prices", multiple=True, metavar="NAME=PRICE", help="Price of a product for an hour; repeatable."
+)
 @click.option("--output-format", type=click.Choice(("full", "json")), default="full")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with figures, too.")
 @click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto")
@@ -244,7 +246,7 @@ def _prices(texts: Sequence[str], names: Sequence[str]) -> dict[str, float]:
         except ValueError:
             value = math.nan
         if not 0 < value < math.inf:
-            raise UserError(f"--price: '{price}' is not a price per device-hour above 0.")
+            raise UserError(f"--price: '{price}' is not a price per hour above 0.")
         found[known] = value
     return found
 

@@ -110,6 +110,11 @@ class Answer(msgspec.Struct, frozen=True):
     """why it does not fit, and what is not known"""
 
     @property
+    def pieces(self) -> int | None:
+        """How many pieces of the product these devices are."""
+        return None if self.devices is None else math.ceil(self.devices / self.product.devices)
+
+    @property
     def ridge(self) -> float | None:
         """FLOP per byte from which on arithmetic is the bound; None where a figure is missing."""
         if self.peak is None or self.product.bandwidth_bytes_s is None:
@@ -321,23 +326,32 @@ def choices(answers: Sequence[Answer], load: Load, prices: Mapping[str, float]) 
     if not load.training:
         wide = [answer for answer in fitting if answer.product.bandwidth_bytes_s is not None]
         if wide:
-            best = min(wide, key=lambda one: (one.devices or 0, -(one.product.bandwidth_bytes_s or 0)))
-            found.append(Choice("decode", best, "fewest devices, then the highest memory bandwidth"))
+            best = min(wide, key=lambda one: (one.pieces or 0, -_of_all(one.product, one.product.bandwidth_bytes_s)))
+            found.append(Choice("decode", best, "fewest of them, then the highest memory bandwidth"))
     fast = [answer for answer in fitting if answer.peak is not None]
     if fast:
-        best = max(fast, key=lambda one: (one.peak or ("", 0))[1])
-        found.append(Choice("training" if load.training else "prefill", best, "the highest dense peak of a device"))
+        best = max(fast, key=lambda one: _of_all(one.product, one.peak and one.peak[1]))
+        found.append(Choice("training" if load.training else "prefill", best, "the highest dense peak"))
     return tuple(found)
+
+
+def _of_all(product: Product, figure: float | None) -> float:
+    """A figure of one device, for the whole product; 0 where it is not known."""
+    return (figure or 0.0) * product.devices
 
 
 def _cheapest(fitting: Sequence[Answer], prices: Mapping[str, float]) -> Choice:
     priced = [answer for answer in fitting if answer.product.name in prices]
     if priced:
-        cost = {id(one): prices[one.product.name] * (one.devices or 1) for one in priced}
+        cost = {id(one): prices[one.product.name] * (one.pieces or 1) for one in priced}
         best = min(priced, key=lambda one: cost[id(one)])
         return Choice("cheapest", best, "the lowest price per hour of those with a price", cost[id(best)])
     best = min(
         fitting,
-        key=lambda one: (one.devices, one.product.memory_bytes, one.product.bandwidth_bytes_s or math.inf),
+        key=lambda one: (
+            one.pieces,
+            _of_all(one.product, one.product.memory_bytes),
+            _of_all(one.product, one.product.bandwidth_bytes_s) or math.inf,
+        ),
     )
-    return Choice("cheapest", best, "fewest devices, then the smallest memory and bandwidth; no price is known")
+    return Choice("cheapest", best, "fewest of them, then the smallest memory and bandwidth; no price is known")

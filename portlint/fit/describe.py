@@ -1,8 +1,9 @@
 """The answers of `portlint fit` as JSON, version 1: a stable interface for scripts.
 
 Sizes are bytes, times seconds, rates FLOP/s, bytes/s and tokens/s; the unit ends a name. `null` is what is not known,
-or does not apply. `flop` and `bytes` of `decode` and `prefill` are those of each of the `devices`, times are floors,
-`tokens_per_s` is a ceiling of all devices together.
+or does not apply. Memory, bandwidth and peak are those of one device, of which a product may be several
+(`devices_in_product`); `flop` and `bytes` of `decode` and `prefill` are those of each of the `devices`. Times are
+floors, `tokens_per_s` is a ceiling of all devices together.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
     return {
         "target": product.target,
         "product": product.name,
+        "devices_in_product": product.devices,
         "memory_bytes": product.memory_bytes,
         "bandwidth_bytes_per_s": product.bandwidth_bytes_s,
         "peak": None if peak is None else {"dtype": peak[0], "dense_flop_per_s": peak[1]},
@@ -82,6 +84,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "interconnect": product.interconnect or None,
         "fits": answer.fits,
         "devices": answer.devices,
+        "pieces": answer.pieces,
         "devices_by_memory_alone": answer.by_memory_alone,
         "each_device": None
         if books is None
@@ -122,6 +125,7 @@ def _choice(choice: Choice) -> dict[str, Any]:
         "purpose": choice.purpose,
         "target": choice.answer.product.target,
         "product": choice.answer.product.name,
+        "pieces": choice.answer.pieces,
         "devices": choice.answer.devices,
         "price_per_hour": choice.price_per_hour,
         "why": choice.why,

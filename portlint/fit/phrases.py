@@ -92,11 +92,13 @@ def figures(product: Product, answer: Answer) -> str:
     """The figures of a product that the answer rests on."""
     memory = f"{product.memory_text}" if product.memory_bytes is not None else "memory not known"
     bandwidth = product.bandwidth_bytes_s
-    parts = [memory, "bandwidth not known" if bandwidth is None else f"{bandwidth / TERA:.4g} TB/s"]
+    parts = [memory, "bandwidth not known" if bandwidth is None else f"{bandwidth * product.devices / TERA:.4g} TB/s"]
     if answer.peak is not None:
-        parts.append(f"{answer.peak[1] / TERA:,.5g} dense {answer.peak[0]} TFLOP/s")
+        parts.append(f"{answer.peak[1] * product.devices / TERA:,.5g} dense {answer.peak[0]} TFLOP/s")
     else:
         parts.append("peak not known")
+    if product.devices > 1:
+        parts.append(f"which are {product.devices} devices")
     return ", ".join(parts)
 
 
@@ -106,7 +108,8 @@ def fits_label(answer: Answer) -> str:
         return "not known"
     if not answer.fits:
         return "does not fit"
-    return f"fits on {plural(answer.devices or 0, 'device')}"
+    text = f"fits on {plural(answer.devices or 0, 'device')}"
+    return text + (f" ({answer.pieces:,} {answer.product.name})" if answer.product.devices > 1 else "")
 
 
 def memory_line(answer: Answer, load: Load) -> str:
@@ -184,7 +187,7 @@ def choice_title(choice: Choice) -> str:
     """A product that stands out."""
     answer = choice.answer
     price = "" if choice.price_per_hour is None else f" at {choice.price_per_hour:,.2f} an hour"
-    return f"{answer.product.name} ({answer.product.target}), {plural(answer.devices or 0, 'device')}{price}"
+    return f"{answer.pieces:,} {answer.product.name} ({answer.product.target}){price}"
 
 
 def choice_line(choice: Choice) -> str:

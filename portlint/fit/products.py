@@ -23,6 +23,8 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A product as a profile writes it."""
 
     cite: str | tuple[str, ...]
+    devices: int = 1
+    """into which programs see it divided; the figures are those of all together"""
     memory_gb: float | None = None
     memory_gib: float | None = None
     bandwidth_tb_s: float | None = None
@@ -37,7 +39,10 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Product(msgspec.Struct, frozen=True):
-    """One product of a target; None is what the profile does not say."""
+    """One product of a target; None is what the profile does not say. Figures are those of one device.
+
+    A product is one device, as programs count them, unless `devices` says otherwise: the two dies of an MI250X are two.
+    """
 
     name: str
     target: str
@@ -45,7 +50,7 @@ class Product(msgspec.Struct, frozen=True):
     """of the target"""
     memory_bytes: float | None
     memory_text: str
-    """as the source writes it: "80 GB", "192 GiB" """
+    """of the whole product, as the source writes it: "80 GB", "192 GiB" """
     bandwidth_bytes_s: float | None
     peaks_flop_s: Mapping[str, float]
     """dense peaks by dtype"""
@@ -53,6 +58,7 @@ class Product(msgspec.Struct, frozen=True):
     note: str = ""
     interconnect: str = ""
     """what the profile says of links between devices"""
+    devices: int = 1
 
     def peak(self, dtype: Dtype) -> tuple[str, float] | None:
         """The dense peak at which numbers of this dtype are multiplied, with its key; None where none is stated."""
@@ -77,18 +83,21 @@ def _product(target: Target, name: str, fields: object) -> Product:
     if any(not 0 < figure < float("inf") for figure in entry.figures):
         raise ProfileError(f"{place}: a figure is not positive; leave out what is not known.")
     memory, text = _memory(entry)
+    if entry.devices < 1:
+        raise ProfileError(f"{place}: a product is at least one device.")
     interconnect = target.fact("system.interconnect")
     return Product(
         name,
         target.name,
         target.title,
-        memory,
+        None if memory is None else memory / entry.devices,
         text,
-        None if entry.bandwidth_tb_s is None else entry.bandwidth_tb_s * TERA,
-        {key: value * TERA for key, value in entry.dense_tflops.items()},
+        None if entry.bandwidth_tb_s is None else entry.bandwidth_tb_s * TERA / entry.devices,
+        {key: value * TERA / entry.devices for key, value in entry.dense_tflops.items()},
         tuple(target.profile.cites[key] for key in keys),
         entry.note,
         "" if interconnect is None else str(interconnect.value),
+        entry.devices,
     )
 
 
