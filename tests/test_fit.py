@@ -94,9 +94,9 @@ def test_the_shape_of_the_json() -> None:
         "assumptions": "list",
     }  # fmt: skip
     assert sorted(found["answers"][0]) == sorted(
-        "target product devices_in_product memory_bytes bandwidth_bytes_per_s peak ridge_flop_per_byte interconnect fits"
-        " devices pieces"
-        " devices_by_memory_alone each_device sequences decode prefill training_tokens_per_s remarks note cites".split()
+        "target product devices_in_product memory_bytes bandwidth_bytes_per_s peak ridge_flop_per_byte interconnect"
+        " fits devices pieces devices_by_memory_alone each_device sequences decode prefill training_tokens_per_s"
+        " remarks note cites".split()
     )
     assert sorted(found["answers"][0]["decode"]) == sorted(
         "flop bytes intensity_flop_per_byte compute_s memory_s host_s exchange_s floor_s bound tokens_per_s".split()
@@ -225,7 +225,22 @@ def test_the_peak_follows_the_type_in_which_products_are_taken() -> None:
     assert answered(weight_dtype="fp8")["answers"][0]["peak"] == {"dtype": "fp8", "dense_flop_per_s": 1979e12}
     assert answered(weight_dtype="int4")["answers"][0]["peak"]["dtype"] == "bf16"
     assert answered(weight_dtype="int8", compute_dtype="bf16")["answers"][0]["peak"]["dtype"] == "bf16"
-    assert answered(weight_dtype="fp8", target="tpu-v5e")["answers"][0]["peak"] is None
+    none = answered(weight_dtype="fp8", target="tpu-v5e")["answers"][0]
+    assert none["peak"] is None
+    assert none["remarks"] == ["Not known: dense fp8 peak (known are bf16, int8, int4; see --compute-dtype)."]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"weight_dtype": "fp8"}, "Products are taken in fp8, so activations are, too"),
+        ({"weight_dtype": "int8", "compute_dtype": "bf16"}, "Weights are stored in int8 and multiplied in bf16."),
+        ({"weight_dtype": "int4"}, "4-bit weights are widened to bf16"),
+        ({"weight_dtype": "mxfp4"}, "an 8-bit scale for each 32 numbers"),
+    ],
+)
+def test_how_weights_are_multiplied_is_an_assumption(changed: dict[str, str], said: str) -> None:
+    assert any(said in one for one in answered(**changed)["assumptions"])
 
 
 def test_two_dies_are_two_devices_of_half_the_memory() -> None:

@@ -175,7 +175,7 @@ def assess(model: Model, load: Load, product: Product) -> Answer:
     unknown = [
         *(["memory, so whether the model fits"] if memory is None else []),
         *(["memory bandwidth"] if product.bandwidth_bytes_s is None else []),
-        *([f"dense {load.compute.peaks[0]} peak"] if peak is None else []),
+        *([_missing_peak(product, load)] if peak is None else []),
     ]
     remarks = [f"Not known: {'; '.join(unknown)}."] if unknown else []
     devices, fits = load.tensor_parallel, None
@@ -195,6 +195,11 @@ def assess(model: Model, load: Load, product: Product) -> Answer:
             sequences=_sequences(model, load, page, devices) if devices else None,
         )
     return _with_ceilings(answer, model, load) if devices and fits is not False else answer
+
+
+def _missing_peak(product: Product, load: Load) -> str:
+    others = f" (known are {', '.join(product.peaks_flop_s)}; see --compute-dtype)" if product.peaks_flop_s else ""
+    return f"dense {load.compute.peaks[0]} peak{others}"
 
 
 def _why_not(model: Model, load: Load, memory: float, fitting: int | None) -> str:
@@ -327,7 +332,7 @@ def choices(answers: Sequence[Answer], load: Load, prices: Mapping[str, float]) 
         wide = [answer for answer in fitting if answer.product.bandwidth_bytes_s is not None]
         if wide:
             best = min(wide, key=lambda one: (one.pieces or 0, -_of_all(one.product, one.product.bandwidth_bytes_s)))
-            found.append(Choice("decode", best, "fewest of them, then the highest memory bandwidth"))
+            found.append(Choice("decode", best, "the fewest, and of those the highest memory bandwidth"))
     fast = [answer for answer in fitting if answer.peak is not None]
     if fast:
         best = max(fast, key=lambda one: _of_all(one.product, one.peak and one.peak[1]))
@@ -354,4 +359,4 @@ def _cheapest(fitting: Sequence[Answer], prices: Mapping[str, float]) -> Choice:
             _of_all(one.product, one.product.bandwidth_bytes_s) or math.inf,
         ),
     )
-    return Choice("cheapest", best, "fewest of them, then the smallest memory and bandwidth; no price is known")
+    return Choice("cheapest", best, "the fewest, and of those the smallest memory and bandwidth; no price is known")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from portlint.fit.architecture import Model
 from portlint.fit.assess import Answer, Choice, Load, Phase, kv_bytes_per_token, weights_bytes
+from portlint.fit.dtypes import DTYPES
 from portlint.fit.ledger import ADAM_BYTES_PER_PARAMETER
 from portlint.fit.products import GB, GIB, TERA, Product
 
@@ -167,7 +168,7 @@ def _bound(phase: Phase, answer: Answer) -> str:
     intensity = f"{number(phase.work.intensity)} FLOP/byte"
     if phase.bound is None or answer.ridge is None:
         known = "memory" if phase.memory_s is not None else "compute"
-        return f"by {known} alone, what bounds it is not known ({intensity})"
+        return f"by {known} alone ({intensity}), what bounds it is not known"
     parts = [f"bound by {phase.bound} ({intensity}, ridge {number(answer.ridge)})"]
     if phase.host_s and phase.floor_s:
         parts.append(f"host link {duration(phase.host_s)}, {phase.host_s / phase.floor_s:.1%}")
@@ -204,8 +205,13 @@ def assumptions(model: Model, load: Load) -> Iterator[str]:
     )
     if load.compute.name != load.weights.name and not load.training:
         yield f"Weights are stored in {load.weights.name} and multiplied in {load.compute.name}."
-    elif load.weights.peaks == ("bf16",) and load.weights.name == "int4":
+    elif load.weights.name == "int4" and not load.training:
         yield "4-bit weights are widened to bf16 before they are multiplied."
+    elif load.weights.bytes_each < DTYPES["bf16"].bytes_each and not load.training:
+        yield (
+            f"Products are taken in {load.compute.name}, so activations are, too; --compute-dtype bf16 is for weights"
+            " that are widened first."
+        )
     if load.weights.how and not load.training:
         yield f"{load.weights.name}: {load.weights.how}."
     yield from model.notes
