@@ -208,7 +208,7 @@ def _write(report: Report, kind: str, file: Path | None, color: str) -> None:
     from portlint import __version__
     from portlint.report import render
 
-    colored = color == "always" or (color == "auto" and file is None and _is_terminal())
+    colored = color == "always" or (color == "auto" and file is None and is_terminal())
     width = shutil.get_terminal_size((100, 24)).columns
     text = render(report, kind, color=colored, width=width, version=__version__)
     if file is None:
@@ -221,7 +221,8 @@ def _write(report: Report, kind: str, file: Path | None, color: str) -> None:
         raise UserError(f"cannot write the report to {file}: {error.strerror}") from error
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether standard output understands colours, by what the environment says."""
     import os
 
     if os.environ.get("NO_COLOR"):
