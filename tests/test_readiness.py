@@ -150,6 +150,66 @@ class TestVerdict:
         assert line.index("CDNA") < line.index("TPU")
 
 
+REQUESTS = "start_s,first_token_s,end_s,output_tokens,ok\n" + "".join(
+    f"{number},{number + 0.1},{number + 2.08},100,true\n" for number in range(10)
+)
+LIMITS = ("--ttft-ms", "450", "--tpot-ms", "45")
+
+
+class TestGates:
+    def gates(self, report: Report, *arguments: str) -> list[tuple[str, str]]:
+        return [(gate["state"], gate["why"]) for gate in standing(report(*arguments))["gates"][1:]]
+
+    def test_an_answer_of_fit_decides_the_second(self, report: Report) -> None:
+        model = "fit --params 70e9 --weight-dtype fp8 --layers 80 --kv-heads 8 --head-dim 128 --context 8192"
+        result = CliRunner().invoke(main, [*model.split(), "--target", "cdna3", "--output-format", "json"])
+        Path("fit.json").write_text(result.stdout)
+        state, why = self.gates(report, "--fit", "fit.json")[0]
+        assert state == "passed"
+        assert "1 device of MI300X" in why
+        other = standing(report("--fit", "fit.json", targets=("mps",)), "mps")["gates"][1]
+        assert other["state"] == "not measured"
+
+    def test_requests_decide_the_third_and_the_fourth(self, report: Report) -> None:
+        Path("requests.csv").write_text(REQUESTS)
+        given = ("--measurements", "requests.csv", *LIMITS, "--price", "4")
+        (_, latency, cost) = self.gates(report, *given)
+        assert latency == ("passed", "p95 TTFT 100.0 ms, p95 TPOT 20.0 ms; 100.0% of requests keep both limits")
+        assert cost == ("passed", "90.3 eligible tokens/s, 12.31 for a million of them")
+
+    def test_late_tokens_fail_the_third_and_leave_the_fourth(self, report: Report) -> None:
+        Path("requests.csv").write_text(REQUESTS)
+        found = self.gates(report, "--measurements", "requests.csv", "--ttft-ms", "50", "--tpot-ms", "45")
+        assert [state for state, _ in found] == ["not measured", "failed", "not measured"]
+
+    def test_requests_without_limits_decide_nothing(self, report: Report) -> None:
+        Path("requests.csv").write_text(REQUESTS)
+        (_, latency, cost) = self.gates(report, "--measurements", "requests.csv")
+        assert latency[0] == cost[0] == "not measured"
+        assert "--ttft-ms" in latency[1]
+
+    def test_rows_that_cannot_be_read_are_named(self, report: Report) -> None:
+        Path("requests.csv").write_text(REQUESTS + "soon,1,2,3,true\n")
+        (_, latency, _) = self.gates(report, "--measurements", "requests.csv", *LIMITS)
+        assert "1 row could not be read: line 12" in latency[1]
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (("--measurements", "requests.csv"), "on which target was requests.csv measured?"),
+            (("--measurements", "hopper=requests.csv"), "none of the targets"),
+            (("--measurements", "cdna3=none.csv"), "none.csv"),
+            (("--fit", "requests.csv"), "no answer of 'portlint fit"),
+            (("--ttft-ms", "-1"), "--ttft-ms"),
+        ],
+    )
+    def test_mistakes(self, report: Report, arguments: tuple[str, ...], words: str) -> None:
+        Path("requests.csv").write_text(REQUESTS)
+        result = report(*arguments, targets=("cdna3", "mps"))
+        assert result.exit_code == 2
+        assert words in result.stderr
+
+
 class TestProgress:
     def test_what_is_gone_new_and_kept(self, report: Report) -> None:
         Path("src/lane.cu").write_text(LANE)

@@ -143,14 +143,11 @@ def _model(options: dict[str, Any]) -> Model:
     """The model of the configuration file and the options; the options win."""
     import msgspec
 
-    from portlint.fit.architecture import ArchitectureError, Model, read
+    from portlint.fit.architecture import Model, read
 
     file, params, active = options["file"], options["params"], options["active_params"]
     if file is not None:
-        try:
-            model = read(file, params)
-        except ArchitectureError as error:
-            raise UserError(str(error)) from error
+        model = read(file, params)
     elif params is None:
         raise UserError("how large is the model? Give --params, such as --params 7e9, or --config config.json.")
     else:

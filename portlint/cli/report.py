@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from portlint.cli.check import progress_line, selectors, targets_of, with_evidence
 from portlint.cli.errors import UserError, friendly
+
+if TYPE_CHECKING:
+    from portlint.fit.measured import Measurements
+    from portlint.target import Target
 
 KINDS = "html, markdown, json, csv or xlsx"
 
@@ -24,6 +29,17 @@ KINDS = "html, markdown, json, csv or xlsx"
     help=f"{KINDS}; repeatable  [markdown].",
 )
 @click.option("--since", type=click.Path(path_type=Path), metavar="OLD.json", help="Compare with an earlier report.")
+@click.option("--fit", "fitted", type=click.Path(path_type=Path), metavar="FIT.json", help="What 'portlint fit' said.")
+@click.option(
+    "--measurements",
+    multiple=True,
+    metavar="[TARGET=]CSV",
+    help="Requests that were measured on a target: start_s, first_token_s, end_s, output_tokens, ok.",
+)
+@click.option("--ttft-ms", type=click.FloatRange(min=0, min_open=True), help="Limit of the time to the first token.")
+@click.option("--tpot-ms", type=click.FloatRange(min=0, min_open=True), help="Limit of the time of each further token.")
+@click.option("--price", type=click.FloatRange(min=0), help="Price of one device for an hour, in any currency.")
+@click.option("--devices", type=click.IntRange(min=1), default=1, help="Devices that served the requests  [1].")
 @click.option("--select", multiple=True, metavar="RULES", help="Only these: pack, pack/name or 'pack/name @ target'.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Not these.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave these out (.gitignore patterns).")
@@ -41,6 +57,12 @@ def report(
     targets: tuple[str, ...],
     outputs: tuple[str, ...],
     since: Path | None,
+    fitted: Path | None,
+    measurements: tuple[str, ...],
+    ttft_ms: float | None,
+    tpot_ms: float | None,
+    price: float | None,
+    devices: int,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -54,8 +76,9 @@ def report(
     """
     from portlint import __version__
     from portlint.config import Config, load
+    from portlint.fit.measured import Limits
     from portlint.readiness.assess import assess
-    from portlint.readiness.gates import COST, FIT, LATENCY
+    from portlint.readiness.gates import fit, measured, read_fit
     from portlint.readiness.history import compare, read
     from portlint.run import Request, run
 
@@ -63,6 +86,9 @@ def report(
     machines = targets_of(targets or config.target)
     kinds = [_output(one) for one in outputs] or [("markdown", None)]
     old = read(since) if since else None
+    fit_answer = read_fit(fitted) if fitted else None
+    requests = _measured(measurements, machines)
+    limits = Limits(ttft_ms / 1e3, tpot_ms / 1e3) if ttft_ms and tpot_ms else None
     request = Request(
         paths=paths or (".",),
         targets=machines,
@@ -80,13 +106,33 @@ def report(
         paths=request.paths,
         date=today,
         version=__version__,
-        gates={one.name: (FIT, LATENCY, COST) for one in machines},
+        gates={
+            one.name: (fit(fit_answer, one.name), *measured(requests.get(one.name), limits, price, devices))
+            for one in machines
+        },
         progress=compare(old, found, today) if old else None,
     )
     for kind, file in kinds:
         from portlint.readiness.formats import render
 
         _write(render(readiness, kind), file)
+
+
+def _measured(given: tuple[str, ...], targets: tuple[Target, ...]) -> dict[str, Measurements]:
+    """The measured requests of each target by name."""
+    from portlint.fit.measured import read
+    from portlint.target import load
+
+    found: dict[str, Measurements] = {}
+    for text in given:
+        name, is_named, file = text.rpartition("=")
+        if not is_named and len(targets) > 1:
+            raise UserError(f"on which target was {file} measured? Write '--measurements {targets[0].name}={file}'.")
+        target = load(name) if is_named else targets[0]
+        if target not in targets:
+            raise UserError(f"'--measurements {text}' is for {target.name}, which is none of the targets.")
+        found[target.name] = read(Path(file))
+    return found
 
 
 def _output(text: str) -> tuple[str, Path | None]:

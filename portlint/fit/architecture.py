@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from portlint.fit.dtypes import UnknownDtype, dtype
+from portlint.mistake import Mistake
 
 
-class ArchitectureError(Exception):
+class ArchitectureError(Mistake):
     """A description of a model that cannot be used; the message says what is missing."""
 
 

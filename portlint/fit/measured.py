@@ -23,6 +23,8 @@ from pathlib import Path
 
 import msgspec
 
+from portlint.mistake import Mistake
+
 COLUMNS = ("start_s", "first_token_s", "end_s", "output_tokens", "ok")
 """the columns that a file of requests must have"""
 
@@ -30,7 +32,7 @@ _TRUE = ("true", "1", "yes")
 _FALSE = ("false", "0", "no")
 
 
-class MeasurementError(Exception):
+class MeasurementError(Mistake):
     """A file of requests that cannot be used; the message says why."""
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from portlint.finding import Finding, Report, Verdict
+from portlint.mistake import Mistake
 
 
-class OldReportError(Exception):
+class OldReportError(Mistake):
     """An earlier report that cannot be read."""
 
 
