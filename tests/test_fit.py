@@ -319,6 +319,7 @@ def test_figures_of_a_source_become_bytes_and_flop() -> None:
         ({"tensor_parallel": "3"}, "--tensor-parallel 3 does not split 8 KV heads evenly"),
         ({"tensor_parallel": "16", "heads": "24"}, "does not split 8 KV heads and 24 query heads"),
         ({"link_gb_s": "50"}, "--link-gb-s needs --hidden"),
+        ({"latency_us": "5"}, "--latency-us needs --link-gb-s"),
         ({"target": None}, "no target"),
         ({"target": "hoper"}, "Did you mean 'hopper'"),
         ({"product": "H20"}, "--product: the targets have no product 'H20'. Did you mean 'H200'?"),
@@ -401,7 +402,8 @@ languages = ["cuda"]
 [facts]
 
 [products."a<i>\\u001b[31m"]
-memory_gb = 80
+devices = 2
+memory_gb = 160
 bandwidth_tb_s = 2
 dense_tflops = { bf16 = 500 }
 cite = "manual"
@@ -435,10 +437,10 @@ def test_text_of_a_profile_is_escaped(own: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("memory_gb = 80", 'memory_gb = "80"', "Expected `float"),
-        ("memory_gb = 80", "memory_tb = 80", "memory_tb"),
-        ("memory_gb = 80", "devices = 0", "at least one device"),
-        ("memory_gb = 80", "memory_gb = 0", "a figure is not positive"),
+        ("memory_gb = 160", 'memory_gb = "160"', "Expected `float"),
+        ("memory_gb = 160", "memory_tb = 160", "memory_tb"),
+        ("devices = 2", "devices = 0", "at least one device"),
+        ("memory_gb = 160", "memory_gb = 0", "a figure is not positive"),
         ("{ bf16 = 500 }", "{ bf16 = nan }", "a figure is not positive"),
         ('cite = "manual"', 'cite = "folklore"', "cites folklore"),
         ('cite = "manual"', "cite = []", "cites nothing"),

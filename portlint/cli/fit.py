@@ -192,6 +192,8 @@ def _load(options: dict[str, Any], model: Model) -> Load:
         raise UserError(f"--tensor-parallel {degree} does not split {model.kv_heads} KV heads{heads} evenly.")
     if training and options["offload"]:
         raise UserError("--offload is for weights in inference; it does not go with --training.")
+    if options["latency_us"] and not options["link_gb_s"]:
+        raise UserError("--latency-us needs --link-gb-s: the devices' exchange is counted where their link is known.")
     if options["link_gb_s"] and not model.hidden:
         raise UserError("--link-gb-s needs --hidden: what devices exchange depends on the hidden size.")
     return Load(

@@ -46,7 +46,7 @@ def _product(answer: Answer, report: Report, width: int) -> Iterator[Line]:
     product = answer.product
     numbers = "".join(f"[{index}]" for index in report.numbers(answer))
     yield [("bold", f"  {printable(product.name)}"), ("", f"  {phrases.figures(product, answer)} {numbers}")]
-    label, style = phrases.fits_label(answer), _STYLES[answer.fits]
+    label, style = printable(phrases.fits_label(answer)), _STYLES[answer.fits]
     memory = phrases.memory_line(answer, report.load)
     yield from _prose([(style, f"    {label}")], f": {memory}" if memory else "", width)
     if answer.decode is not None:
