@@ -168,6 +168,9 @@ def test_what_devices_tell_each_other_is_counted_where_the_link_is_known() -> No
     silent = answered(tensor_parallel="4")
     assert silent["answers"][0]["decode"]["exchange_s"] is None
     assert any("--link-gb-s" in one for one in silent["assumptions"])
+    text = " ".join(run(tensor_parallel="4").stdout.split())
+    assert "Links between devices: NVLink 4: 450 GB/s each way (900 total) (ML engineering, network" in text
+    assert "Links between" not in run(**changed).stdout
 
 
 def test_a_degree_that_does_not_fit_says_which_would() -> None:

@@ -179,6 +179,16 @@ def _bound(phase: Phase, answer: Answer) -> str:
     return ", ".join(parts)
 
 
+def remarks(answer: Answer) -> Iterator[str]:
+    """What else is to be said of a product: why it does not fit, what is not known, what its profile notes."""
+    yield from answer.remarks
+    phase, product = answer.decode, answer.product
+    if phase is not None and phase.link_s is None and product.interconnect:
+        yield f"Links between devices: {product.interconnect}."
+    if product.note:
+        yield f"{product.note[0].upper()}{product.note[1:]}."
+
+
 def cell(value: float | None) -> str:
     """A number of a table; a dash where there is none."""
     return "-" if value is None else number(value)

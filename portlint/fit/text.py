@@ -54,7 +54,7 @@ def _product(answer: Answer, report: Report, width: int) -> Iterator[Line]:
         yield from _row("prefill", phrases.prefill_line(answer, report.load), width, indent=4)
     if report.load.training and answer.fits:
         yield from _row("training", phrases.training_line(answer), width, indent=4)
-    for remark in (*answer.remarks, *([f"{product.note}."] if product.note else [])):
+    for remark in phrases.remarks(answer):
         yield from _row("note", remark, width, indent=4)
 
 
