@@ -297,8 +297,10 @@ def test_figures_of_a_source_become_bytes_and_flop() -> None:
     ("changed", "said"),
     [
         ({"params": None}, "Give --params, such as --params 7e9, or --config"),
-        ({"params": "-7e9"}, "'--params': -7e9 is not a finite number greater than 0"),
+        ({"params": "-7e9"}, "'--params': -7e9 is not a number greater than 0"),
         ({"params": "0"}, "'--params': 0 is not"),
+        ({"params": "1e300"}, "'--params': 1e300 is not a number greater than 0 and at most 1e+18"),
+        ({"host_gb_s": "1e-300"}, "'--host-gb-s': 1e-300 is not"),
         ({"params": "nan"}, "'--params': nan is not"),
         ({"params": "inf"}, "'--params': inf is not"),
         ({"params": "seven"}, "'--params': 'seven' is not a number"),
@@ -311,13 +313,14 @@ def test_figures_of_a_source_become_bytes_and_flop() -> None:
         ({"compute_dtype": "x"}, "--compute-dtype: "),
         ({"layers": None}, "depends on --layers: give it"),
         ({"layers": None, "head_dim": None}, "depends on --layers, --head-dim: give them"),
-        ({"layers": "0"}, "'--layers': 0 is not in the range"),
-        ({"kv_heads": "2.5"}, "'--kv-heads'"),
+        ({"layers": "0"}, "'--layers': '0' is not a whole number from 1 to 1,000,000,000"),
+        ({"kv_heads": "2.5"}, "'--kv-heads': '2.5' is not a whole number"),
+        ({"layers": "9" * 5000}, "is not a whole number"),
         ({"heads": "12"}, "--kv-heads 8 do not divide the 12 query heads"),
         ({"context": "0"}, "'--context'"),
         ({"concurrency": "-1"}, "'--concurrency'"),
-        ({"overhead_gb": "-1"}, "'--overhead-gb': -1 is not a finite number at least 0"),
-        ({"offload": "1.5"}, "'--offload': 1.5 is not a finite number at least 0 and at most 1"),
+        ({"overhead_gb": "-1"}, "'--overhead-gb': -1 is not a number at least 0"),
+        ({"offload": "1.5"}, "'--offload': 1.5 is not a number at least 0 and at most 1"),
         ({"host_gb_s": "0"}, "'--host-gb-s'"),
         ({"tensor_parallel": "3"}, "--tensor-parallel 3 does not split 8 KV heads evenly"),
         ({"tensor_parallel": "16", "heads": "24"}, "does not split 8 KV heads and 24 query heads"),
@@ -340,6 +343,22 @@ def test_a_mistake_is_named(changed: Mapping[str, str | None], said: str) -> Non
     assert result.exit_code == 2, result.output
     assert said in result.stderr
     assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"params": "1e18", "layers": "1000000000", "kv_heads": "1000000000", "head_dim": "1000000000"},
+        {"context": "1000000000", "concurrency": "1000000000", "heads": "8", "tensor_parallel": "1000000000"},
+        {"params": "1e-9", "context": "1", "layers": "1", "kv_heads": "1", "head_dim": "1", "concurrency": "1"},
+        {"offload": "1", "host_gb_s": "1e-9", "params": "1e12", "tensor_parallel": "8"},
+    ],
+)
+def test_the_largest_and_the_smallest_numbers_stay_numbers(changed: dict[str, str], tmp_path: Path) -> None:
+    result = run("--output-format", "json", "--html", str(tmp_path / "fit.html"), **changed)
+    assert result.exit_code in (0, 1, 2)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert not re.search(r"\b(NaN|Infinity)\b", result.stdout)
 
 
 def test_offload_is_not_for_training() -> None:
