@@ -122,7 +122,9 @@ def test_heads_are_not_cut() -> None:
     """Where the memory of three devices would do, eight heads need four."""
     answer = assess(model(parameters=100e9), Load(BF16, BF16, BF16), product())
     assert (answer.by_memory_alone, answer.devices) == (3, 4)
-    assert "heads are not cut" in phrases.memory_line(answer, Load(BF16, BF16, BF16))
+    assert "the memory of 3 would do, if all of it could be divided" in phrases.memory_line(
+        answer, Load(BF16, BF16, BF16)
+    )
 
 
 @pytest.mark.parametrize(

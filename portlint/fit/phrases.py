@@ -134,7 +134,7 @@ def _degree(answer: Answer, load: Load) -> str:
         return "state sharded over all of them"
     text = f"tensor-parallel degree {answer.devices}"
     if answer.by_memory_alone is not None and answer.by_memory_alone < (answer.devices or 0):
-        text += f" (the memory of {answer.by_memory_alone} would do, but heads are not cut)"
+        text += f" (the memory of {answer.by_memory_alone} would do, if all of it could be divided)"
     return text
 
 
@@ -186,7 +186,7 @@ def remarks(answer: Answer) -> Iterator[str]:
     if phase is not None and phase.link_s is None and product.interconnect:
         yield f"Links between devices: {product.interconnect}."
     if product.note:
-        yield f"{product.note[0].upper()}{product.note[1:]}."
+        yield f"{product.note}."
 
 
 def cell(value: float | None) -> str:
