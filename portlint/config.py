@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portlint.finding import Verdict
+from portlint.mistake import Mistake
 from portlint.source.discover import DEFAULT_EXCLUDE, PatternError, ignore_spec, printable_path
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _MOST_DOTS = 500
 _NAMES = (".portlint.toml", "portlint.toml", "pyproject.toml")
 
 
-class ConfigError(Exception):
+class ConfigError(Mistake):
     """A configuration or a selector that cannot be used; the message says where, what is wrong and what to write."""
 
 

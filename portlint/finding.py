@@ -120,6 +120,30 @@ class Problem(msgspec.Struct, frozen=True, order=True):
     message: str
 
 
+class Programming(StrEnum):
+    """How near to the machine a file is written, the most portable first."""
+
+    PLAIN = "plain"
+    """nothing of an accelerator"""
+    GRAPH = "graph"
+    """operators of a framework: PyTorch, JAX, TensorFlow"""
+    TILE = "tile"
+    """kernels over tiles: Triton, Pallas, NKI"""
+    SIMT = "simt"
+    """kernels over threads, and what surrounds them: CUDA and HIP C++, kernels in strings, Numba"""
+
+
+class Census(msgspec.Struct, frozen=True):
+    """What a file is made of."""
+
+    programming: Programming = Programming.PLAIN
+    kernels_in: frozenset[str] = frozenset()
+    """what its kernels are written in: cuda, triton, pallas, nki"""
+    kernels: int = 0
+    """how many it defines"""
+    lines: int = 0
+
+
 class RuleText(msgspec.Struct, frozen=True):
     """What an emitter may show about a rule."""
 
@@ -155,6 +179,8 @@ class Report(msgspec.Struct, frozen=True):
     """every rule that ran, by name"""
     titles: Mapping[str, str]
     """target name -> title for people"""
+    census: Mapping[str, Census] = {}
+    """every file that was analysed, by path"""
 
 
 class FileResult(msgspec.Struct, frozen=True):
@@ -166,5 +192,7 @@ class FileResult(msgspec.Struct, frozen=True):
     lines: int = 0
     suppressed: int = 0
     translated: Mapping[str, int] = {}
+    census: Census | None = None
+    """None where it was not analysed"""
     analysed: bool = True
     """False for a file that was found but could not be analysed; a problem says why"""

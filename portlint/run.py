@@ -126,6 +126,7 @@ def _report(
         summary=summary,
         rules={rule.name: describe(rule) for rule in rules},
         titles={target.name: target.title for target in request.targets},
+        census={one.path: one.census for one in sorted(results, key=lambda one: one.path) if one.census is not None},
     )
 
 

@@ -14,6 +14,7 @@ from portlint.finding import FileResult, Finding, Problem
 from portlint.judge import Judge
 from portlint.rule import Hit, Rule
 from portlint.source import Source, embedded
+from portlint.source.census import census
 from portlint.source.decode import NotText, decode, line_starts
 from portlint.source.language import by_content
 from portlint.source.prescan import Limits, refuse, refuse_size
@@ -79,8 +80,9 @@ class Scan:
             text = decode(data, kind).text
         language = by_content(kind, text)
         starts = line_starts(text)
+        counted = census(text, language, len(starts))
         if language is None:
-            return FileResult(found.path, lines=len(starts))
+            return FileResult(found.path, lines=len(starts), census=counted)
         if reason := refuse(text, language, self.limits):
             return _given_up(found.path, "skipped", reason)
         commands = notebook.commands if notebook is not None else b""
@@ -88,7 +90,7 @@ class Scan:
             commands = b""
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
         if not has_kernels and not commands and not self.rules.may_fire(text, language) and b"portlint:" not in text:
-            return FileResult(found.path, lines=len(starts))
+            return FileResult(found.path, lines=len(starts), census=counted)
         phase("parse")
         source, lines = (
             Source(found.path, text, language, found.file),
@@ -105,7 +107,7 @@ class Scan:
             findings = [_in_notebook(finding, notebook) for finding in findings]
         sources = [source, *(one.source for one in kernels)]
         result = self._directed(sources, lines, findings, problems)
-        return msgspec.structs.replace(result, translated=dict(judge.translated))
+        return msgspec.structs.replace(result, translated=dict(judge.translated), census=counted)
 
     def _kernels(self, source: Source, lines: Lines) -> tuple[list[Embedded], list[Problem]]:
         """The kernels inside the strings of a Python file that are fit to be analysed, and why the others are not."""

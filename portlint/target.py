@@ -19,10 +19,11 @@ import msgspec
 
 from portlint.condition import UNKNOWN, Environment, Outcome, Value
 from portlint.finding import Cite, StatedFact
+from portlint.mistake import Mistake
 from portlint.naming import guess_platform
 
 
-class ProfileError(Exception):
+class ProfileError(Mistake):
     """A profile that cannot be used; the message says which file, which key and what to do."""
 
 

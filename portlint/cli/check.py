@@ -87,7 +87,7 @@ def check(
         stdin=_stdin(paths, stdin_filename),
         jobs=jobs,
     )
-    report = _with_evidence(run(request, _progress()), request.paths, evidence)
+    report = with_evidence(run(request, progress_line()), request.paths, evidence)
     if prove:
         report = _proven(report, machines, jobs)
     for kind, file in kinds:
@@ -97,7 +97,7 @@ def check(
     sys.exit(0 if exit_zero else _status(report, config, fail_on))
 
 
-def _with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:
+def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:
     """The report with the evidence that belongs to its findings; evidence that is stale becomes a problem."""
     from portlint.verify.evidence import FILE
 
@@ -188,7 +188,7 @@ def _stdin(paths: tuple[str, ...], name: str | None) -> tuple[str, bytes] | None
     return name, sys.stdin.buffer.read()
 
 
-def _progress() -> Progress | None:
+def progress_line() -> Progress | None:
     """A counter on standard error, for long scans that somebody watches."""
     if not sys.stderr.isatty():
         return None
@@ -208,7 +208,7 @@ def _write(report: Report, kind: str, file: Path | None, color: str) -> None:
     from portlint import __version__
     from portlint.report import render
 
-    colored = color == "always" or (color == "auto" and file is None and _is_terminal())
+    colored = color == "always" or (color == "auto" and file is None and is_terminal())
     width = shutil.get_terminal_size((100, 24)).columns
     text = render(report, kind, color=colored, width=width, version=__version__)
     if file is None:
@@ -221,7 +221,8 @@ def _write(report: Report, kind: str, file: Path | None, color: str) -> None:
         raise UserError(f"cannot write the report to {file}: {error.strerror}") from error
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether standard output understands colours, by what the environment says."""
     import os
 
     if os.environ.get("NO_COLOR"):

@@ -25,14 +25,11 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        from portlint.config import ConfigError
-        from portlint.source.discover import MissingPath, PatternError
-        from portlint.target import ProfileError
-        from portlint.verify.evidence import EvidenceError
+        from portlint.mistake import Mistake
 
         try:
             return command(*args, **kwargs)
-        except (ConfigError, EvidenceError, ProfileError, MissingPath, PatternError) as error:
+        except Mistake as error:
             raise UserError(str(error)) from error
         except BrokenPipeError:
             # the reader went away, as `| head` does: not an error, and nothing more to say

@@ -39,10 +39,11 @@ _NARROWEST = 40
 def render(report: Report, page: Page) -> str:
     """Write a frame per finding, one for all targets that share a place and a rule; then notes; then the counts."""
     lines = _lines(report, max(page.width, _NARROWEST))
-    return _colored(lines) if page.color else "".join("".join(text for _, text in line) + "\n" for line in lines)
+    return colored(lines) if page.color else "".join("".join(text for _, text in line) + "\n" for line in lines)
 
 
-def _colored(lines: Iterable[Line]) -> str:
+def colored(lines: Iterable[Line]) -> str:
+    """The lines as text with ANSI colours."""
     from rich.console import Console
     from rich.segment import Segment, Segments
     from rich.style import Style

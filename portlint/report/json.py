@@ -27,14 +27,15 @@ def render(report: Report, page: Page) -> str:
             "version": 1,
             "tool": {"name": "portlint", "version": page.version},
             "targets": list(report.targets),
-            "findings": [_finding(finding) for finding in report.findings],
+            "findings": [described(finding) for finding in report.findings],
             "problems": [msgspec.to_builtins(problem) for problem in report.problems],
             "summary": {**summary, "seconds": round(report.summary.seconds, 3)},
         }
     )
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def described(finding: Finding) -> dict[str, Any]:
+    """A finding as the JSON report has it."""
     cell = {} if finding.cell is None else {"cell": finding.cell, "cell_line": finding.cell_line}
     return {
         "rule": finding.rule,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.finding import Problem
+from portlint.mistake import Mistake
 from portlint.source.language import by_name
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Discovery(msgspec.Struct, frozen=True):
     problems: list[Problem]
 
 
-class MissingPath(Exception):
+class MissingPath(Mistake):
     """A path that was named does not exist."""
 
     def __init__(self, path: str) -> None:
@@ -70,7 +71,7 @@ class MissingPath(Exception):
         self.path = path
 
 
-class PatternError(Exception):
+class PatternError(Mistake):
     """An exclude pattern that cannot be used; the message says which and why."""
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portlint.finding import Evidence, Finding
+from portlint.mistake import Mistake
 from portlint.target import ProfileError, load
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ FILE = "portlint-evidence.json"
 """where `portlint verify` writes, and what `portlint check` reads if it is in the working directory"""
 
 
-class EvidenceError(Exception):
+class EvidenceError(Mistake):
     """An evidence file that cannot be read."""
 
 
