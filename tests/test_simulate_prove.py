@@ -158,7 +158,7 @@ def test_a_stage_of_32_slots_is_read_past_its_end() -> None:
 def test_right_values_refute_nothing_of_what_does_not_compile() -> None:
     text = """
     __global__ void half(const int* in, int* out) {
-        if (threadIdx.x < 32) out[threadIdx.x] = __shfl_xor_sync(0xffffffff, in[threadIdx.x], 1);
+        if (threadIdx.x < 32) out[threadIdx.x] = __shfl_xor_sync(0xffffffffull, in[threadIdx.x], 1);
     }"""
     assert proof(text, 3).verdict == "refuted"
     outcome = proof(text, 3, breaks=True)
@@ -300,7 +300,7 @@ def test_a_constant_mask_in_code_that_cannot_be_run_is_judged_by_what_stands_aro
     text = """
     template <typename Policy> struct Folded {{
         __device__ void run(float* v) {{
-            constexpr unsigned kAll = 0xffffffffu;
+            constexpr unsigned long long kAll = 0xffffffffu;
             for (int i = 0; i < Policy::kCount; ++i) {{
                 {before}
                 v[i] += __shfl_xor_sync(kAll, v[i], 1);

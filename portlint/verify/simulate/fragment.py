@@ -1,18 +1,21 @@
-"""A call with a mask that is a constant, in code that cannot be run: whether a whole wave can execute it.
+"""Calls with a mask, in code that cannot be run or whose values are right: who executes them, and whether they compile.
 
 That needs no more of the code than the call, the mask, and what stands around the call: where no condition looks at the
-number of the thread, all lanes of a wave get there together.
+number of the thread, all lanes of a wave get there together; and the type of a mask says whether HIP takes it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.outcome import Counterexample, Outcome
 from portlint.verify.simulate.program import Program, children, declared_name, line_of, text_of, walk
 from portlint.verify.simulate.statements import Statements
+from portlint.verify.simulate.values import Scalar
+from portlint.verify.simulate.visible import type_at
 from portlint.verify.simulate.warps import spans
 
 if TYPE_CHECKING:
@@ -30,11 +33,8 @@ _OF_THE_THREAD = re.compile(
 
 def left_out_by(program: Program, line: int, target: Machine) -> Outcome | None:
     """The proof that a call on a line leaves lanes out; None where the call may be made by some lanes only."""
-    for call in walk(program.root, "call_expression"):
-        name = text_of(call.child_by_field_name("function"))
-        if not _SYNC.fullmatch(name) or not line_of(call) <= line <= call.end_point[0] + 1:
-            continue
-        mask = _constant_mask(program, call, target)
+    for name, call, arguments in _calls_on(program, line):
+        mask = _constant_mask(program, call, arguments[0], target)
         if mask is None or not mask or _may_diverge(call):
             continue
         outside = [lane for lane in range(target.width) if not mask >> lane & 1]
@@ -45,20 +45,40 @@ def left_out_by(program: Program, line: int, target: Machine) -> Outcome | None:
     return None
 
 
+def refused_by(program: Program, line: int, target: Machine) -> Outcome | None:
+    """The proof that a call on a line does not compile: HIP asserts that a mask is an integer of 64 bits."""
+    if target.platform != "rocm":
+        return None
+    for name, call, arguments in _calls_on(program, line):
+        ctype = type_at(program, call, arguments[0], target)
+        if isinstance(ctype, Scalar) and (ctype.is_float or ctype.bits != target.mask_bits):
+            mask = f"the mask '{text_of(arguments[0])}' of '{name}' is of type '{ctype}'"
+            reason = f"{mask}, and there only a type of {target.mask_bits} bits compiles"
+            return Outcome("proven", reason, "", Counterexample("any", "", None, "", "", reason, line_of(call)))
+    return None
+
+
 _REFERENCE_WIDTH = 32
 
 
-def _constant_mask(program: Program, call: tree_sitter.Node, target: Machine) -> int | None:
+def _calls_on(program: Program, line: int) -> Iterator[tuple[str, tree_sitter.Node, list[tree_sitter.Node]]]:
+    """The calls on a line of the toolkit's functions with a mask: name, call, and arguments."""
+    for call in walk(program.root, "call_expression"):
+        name = text_of(call.child_by_field_name("function"))
+        listed = call.child_by_field_name("arguments")
+        arguments = children(listed) if listed is not None else []
+        on_line = line_of(call) <= line <= call.end_point[0] + 1
+        if on_line and arguments and _SYNC.fullmatch(name) and name not in program.functions:
+            yield name, call, arguments
+
+
+def _constant_mask(program: Program, call: tree_sitter.Node, argument: tree_sitter.Node, target: Machine) -> int | None:
     """The mask of a call as the target takes it, if it is a constant."""
-    listed = call.child_by_field_name("arguments")
-    arguments = children(listed) if listed is not None else []
-    if not arguments:
-        return None
     compiler = Statements(program, target)
     for declaration in _constants_before(call):
         compiler.statement(declaration)
     try:
-        value = compiler.constant(arguments[0])
+        value = compiler.constant(argument)
     except Undecided:
         return None
     return value & ((1 << target.width) - 1)

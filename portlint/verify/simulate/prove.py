@@ -17,7 +17,7 @@ from portlint.source import nearby
 from portlint.source.cxx.users import users_of
 from portlint.verify.simulate.driver import driven
 from portlint.verify.simulate.faults import Fault, Undecided
-from portlint.verify.simulate.fragment import left_out_by
+from portlint.verify.simulate.fragment import left_out_by, refused_by
 from portlint.verify.simulate.inputs import Trial, fill_by, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
 from portlint.verify.simulate.machine import Code, Machine
@@ -94,6 +94,8 @@ class _Proof:
     def outcome(self, kernel: str) -> Outcome:
         """The verdict; values that are right say nothing of code that does not compile."""
         found = self._first(kernel)
+        if self.breaks and found.verdict != "proven" and self.line is not None:
+            found = refused_by(self.program, self.line, self.target) or found
         if self.breaks and found.verdict == "refuted":
             return Outcome("undecided", "the values are right where it compiles", found.kernel, None, found.launches)
         return found
