@@ -21,11 +21,11 @@ from portlint.verify.simulate.compiler import (
     Scope,
     Slot,
     addressed_names,
-    template_name,
 )
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Execute, Step, Wave
 from portlint.verify.simulate.program import Function, children, declared_name, text_of
+from portlint.verify.simulate.templates import TemplateName, argument_key, is_of_kind, template_name
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class Calls(Builtins):
         found = self.scope.find(name)
         if isinstance(found, CType):
             return self._conversion(found, listed, node)
+        if isinstance(found, TemplateName):
+            return self._conversion(self._template_of(found.name, template, node), listed, node)
         if isinstance(found, Lambda):
             return self._lambda_call(found, self._arguments(listed), node)
         if isinstance(found, Place | Expr):
@@ -397,7 +399,7 @@ class Calls(Builtins):
         for parameter, value in zip(children(template), given, strict=False):
             if parameter.type.startswith("variadic"):
                 raise self.undecided("a template takes any number of arguments", node)
-            if ("type_parameter" in parameter.type) is not isinstance(value, CType):
+            if not is_of_kind(parameter, value):
                 raise self.undecided("a template argument does not fit", node)
             self.scope.names[template_name(parameter)] = value
 
@@ -441,14 +443,17 @@ class Calls(Builtins):
                 if size in free:
                     self.scope.names.setdefault(size, self.const(ctype.width, v.INT))
             elif isinstance(ctype, Record) and isinstance(ctype.declared, Instance):
-                declaration = ctype.declared.declaration
-                parameters = children(declaration.template) if declaration.template is not None else []
-                for pattern, parameter in zip(patterns, parameters, strict=False):
-                    value = ctype.declared.scope.names.get(template_name(parameter))
-                    if isinstance(value, CType):
-                        self._deduce_type(pattern, value, free)
-                    elif value is not None and text_of(pattern) in free:
-                        self.scope.names.setdefault(text_of(pattern), value)
+                self._deduce_arguments(text_of(named.child_by_field_name("name")), patterns, ctype.declared, free)
+
+    def _deduce_arguments(self, name: str, patterns: list[tree_sitter.Node], given: Instance, free: set[str]) -> None:
+        """The template arguments of a struct, and its template where a parameter stands for that."""
+        if name in free:
+            self.scope.names.setdefault(name, TemplateName(given.declaration.name))
+        for pattern, value in zip(patterns, given.choice.arguments, strict=False):
+            if isinstance(value, CType):
+                self._deduce_type(pattern, value, free)
+            elif text_of(pattern) in free:
+                self.scope.names.setdefault(text_of(pattern), value)
 
     def _fit(self, parameter: tree_sitter.Node, argument: Expr) -> int:
         """How well an argument fits; raises Undecided where it does not."""
@@ -685,7 +690,7 @@ def _takes(function: Function, count: int) -> bool:
 def _instance_key(scope: Scope) -> tuple[Any, ...]:
     """What tells the instances of a template apart."""
     return tuple(
-        (name, value.const if isinstance(value, Expr) else id(value))
+        (name, argument_key(value))
         for name, value in sorted(scope.names.items())
-        if isinstance(value, Expr | CType)
+        if isinstance(value, Expr | CType | TemplateName)
     )

@@ -26,6 +26,14 @@ from portlint.verify.simulate.program import (
     text_of,
     walk,
 )
+from portlint.verify.simulate.templates import (
+    Choice,
+    TemplateName,
+    argument_key,
+    choose,
+    is_of_kind,
+    template_name,
+)
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
@@ -155,8 +163,9 @@ class LambdaType(CType):
 class Instance:
     """A struct with its template arguments."""
 
-    def __init__(self, declaration: RecordDeclaration, scope: Scope) -> None:
-        self.declaration = declaration
+    def __init__(self, choice: Choice, scope: Scope) -> None:
+        self.choice = choice
+        self.declaration = choice.declaration
         self.scope = scope
         self.bases: list[Record] = []
         self.methods: dict[str, list[Function]] = {}
@@ -334,8 +343,7 @@ class Compiler:
             case "struct_specifier" | "class_specifier" if node.child_by_field_name("body") is None:
                 return self.named_type(text_of(node.child_by_field_name("name")), node)
             case "struct_specifier" | "class_specifier":
-                name = text_of(node.child_by_field_name("name"))
-                return self.instantiated(RecordDeclaration(name, node, None, self.unit), [])
+                return self.instantiated(self.only_definition(node))
         raise self.undecided(f"type '{text_of(node)[:40]}'", node)
 
     def known_type(self, node: tree_sitter.Node | None) -> CType:
@@ -353,7 +361,7 @@ class Compiler:
         if name in self.program.aliases and name not in self._resolving:
             return self._alias(name, self.program.aliases[name], [], node)
         if name in self.program.records:
-            return self.instantiated(self._chosen(name, [], node), [])
+            return self.instantiated(choose(self, name, [], node))
         if name in self.program.enums:
             return v.INT
         short = name.rpartition("::")[2]
@@ -403,19 +411,21 @@ class Compiler:
         name = text_of(node.child_by_field_name("name"))
         arguments = node.child_by_field_name("arguments")
         given = children(arguments) if arguments is not None else []
+        found = self.scope.find(name)
+        if isinstance(found, TemplateName):
+            name = found.name
         if name == "thread_block_tile":
             return GroupType("tile", self.template_value(given[0]))
         if name in ("conditional_t", "remove_reference_t", "remove_const_t", "remove_cv_t", "decay_t"):
-            found = self._library_type(name.removesuffix("_t"), given)
-            if found is not None:
-                return found
+            library = self._library_type(name.removesuffix("_t"), given)
+            if library is not None:
+                return library
         if name in ("acc_type", "opmath_t", "opmath_type_t", "acc_t") and given:
             return self._accumulator(self.known_type(given[0]))
         if name in self.program.aliases:
             return self._alias(name, self.program.aliases[name], given, node)
         if name in self.program.records:
-            values = [self.template_argument(one) for one in given]
-            return self.instantiated(self._chosen(name, values, node), values)
+            return self.instantiated(choose(self, name, [self.template_argument(one) for one in given], node))
         raise self.undecided(f"type '{name}' is defined elsewhere", node)
 
     def _alias(self, name: str, alias: Alias, given: list[tree_sitter.Node], node: tree_sitter.Node) -> CType:
@@ -460,8 +470,10 @@ class Compiler:
             plain = node.child_by_field_name("declarator") is None and inner is not None
             if plain and inner is not None and inner.type in ("type_identifier", "identifier"):
                 found = self.scope.find(text_of(inner))
-                if isinstance(found, Expr):
+                if isinstance(found, Expr | TemplateName):
                     return found
+                if not isinstance(found, CType) and self._names_template(text_of(inner)):
+                    return TemplateName(text_of(inner))
                 is_type = isinstance(found, CType) or text_of(inner) in self.program.aliases
                 if not is_type and (
                     text_of(inner) in self.program.variables or text_of(inner) in self.program.enumerators
@@ -480,13 +492,20 @@ class Compiler:
             raise self.undecided(f"template argument '{text_of(node)}' is not known before the run", node)
         return expr
 
-    def bind_template(self, parameters: tree_sitter.Node, given: list[Any], node: tree_sitter.Node) -> None:
-        """Give template parameters their arguments, defaults included, in the present scope."""
+    def _names_template(self, name: str) -> bool:
+        """Whether a name without arguments is that of a template."""
+        alias = self.program.aliases.get(name)
+        return alias.template is not None if alias is not None else name in self.program.templates
+
+    def bind_template(self, parameters: tree_sitter.Node, given: list[Any], node: tree_sitter.Node) -> list[Any]:
+        """Give template parameters their arguments, defaults included, in the present scope; all of them in order."""
+        values = []
         for index, parameter in enumerate(children(parameters)):
             name = template_name(parameter)
             if parameter.type.startswith("variadic"):
                 raise self.undecided("a template takes any number of arguments", node)
             if name in self.scope.names:
+                values.append(self.scope.names[name])
                 continue
             if index < len(given) and given[index] is not None:
                 value = given[index]
@@ -496,45 +515,34 @@ class Compiler:
                 value = self.known_type(parameter.child_by_field_name("default_type"))
             else:
                 raise self.undecided(f"template parameter '{name}' is not known", node)
-            is_type = "type_parameter" in parameter.type or parameter.type.startswith("template_template")
-            if is_type is not isinstance(value, CType):
+            if not is_of_kind(parameter, value):
                 raise self.undecided(f"template parameter '{name}' does not fit", node)
             if isinstance(value, Expr):
                 wanted = self.type_of(parameter.child_by_field_name("type"))
                 value = self.converted(value, wanted, 0) if wanted is not None else value
+            values.append(value)
             if name:
                 self.scope.names[name] = value
+        return values
 
     # ---- structs --------------------------------------------------------------------------------------------------
 
-    def _chosen(self, name: str, values: list[Any], node: tree_sitter.Node) -> RecordDeclaration:
-        """The definition of a struct for these template arguments."""
-        general = [one for one in self.program.records[name] if one.special is None]
-        for one in self.program.records[name]:
-            if one.special is None:
-                continue
-            if one.template is not None and children(one.template):
-                raise self.undecided(f"'{name}' has partial specialisations", node)
-            wanted = [self.template_argument(argument) for argument in children(one.special)]
-            if len(wanted) == len(values) and all(map(_is_same_argument, wanted, values)):
-                return one
-        if len(general) != 1:
-            raise self.undecided(f"'{name}' has more than one definition", node)
-        return general[0]
+    def only_definition(self, node: tree_sitter.Node) -> Choice:
+        """A struct that stands where it is used."""
+        return Choice(RecordDeclaration(text_of(node.child_by_field_name("name")), node, None, self.unit), (), {})
 
-    def instantiated(self, declaration: RecordDeclaration, values: list[Any]) -> Record:
+    def instantiated(self, choice: Choice) -> Record:
         """The struct for template arguments."""
-        arguments = tuple(one.const if isinstance(one, Expr) else id(one) for one in values)
+        declaration = choice.declaration
         around = id(self.scope) if _is_nested(declaration.node) else 0
-        key = (declaration.unit, declaration.node.id, arguments, around)
+        key = (declaration.unit, declaration.node.id, tuple(map(argument_key, choice.arguments)), around)
         if key in self._records:
             return self._records[key]
         outer, self.scope = self.scope, Scope(self.scope if _is_nested(declaration.node) else None)
         unit, self.unit = self.unit, declaration.unit
         try:
-            if declaration.template is not None and declaration.special is None:
-                self.bind_template(declaration.template, values, declaration.node)
-            instance = Instance(declaration, self.scope)
+            self.scope.names.update(choice.names)
+            instance = Instance(choice, self.scope)
             fields = self._fields(instance)
             record = Record(declaration.name, fields, instance)
             self.scope.names[declaration.name] = record
@@ -557,7 +565,7 @@ class Compiler:
                         instance.bases.append(record)
                         fields += [(name, ctype) for name, (_, ctype) in record.fields.items()]
                         if isinstance(record.declared, Instance):
-                            self.scope.names.update(record.declared.scope.names)
+                            self._inherit(record.declared)
         body = node.child_by_field_name("body")
         for member in children(body) if body is not None else ():
             template = None
@@ -579,6 +587,12 @@ class Compiler:
                 case "static_assert_declaration" | "access_specifier" | "friend_declaration" | "using_declaration":
                     pass
         return fields
+
+    def _inherit(self, base: Instance) -> None:
+        """Let a struct see the types and constants of its base, whose template parameters are its own business."""
+        for name, value in base.scope.names.items():
+            if name not in base.choice.names:
+                self.scope.names.setdefault(name, value)
 
     def _field(self, member: tree_sitter.Node) -> list[tuple[str, CType]]:
         words = {text_of(one) for one in member.children if one.type.endswith(("specifier", "qualifier"))}
@@ -776,16 +790,6 @@ class Compiler:
         )
 
 
-def template_name(parameter: tree_sitter.Node) -> str:
-    """The name of a template parameter."""
-    named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
-    if named is None:
-        named = next((one for one in parameter.named_children if one.type == "type_identifier"), None)
-        if named is not None and named == parameter.child_by_field_name("type"):
-            return ""
-    return text_of(named)
-
-
 def addressed_names(body: tree_sitter.Node) -> frozenset[str]:
     """The variables of a function whose address is taken."""
     found = set()
@@ -806,9 +810,3 @@ def _is_nested(node: tree_sitter.Node) -> bool:
             return True
         around = around.parent
     return False
-
-
-def _is_same_argument(one: Any, other: Any) -> bool:
-    if isinstance(one, Expr) and isinstance(other, Expr):
-        return bool(one.const == other.const)
-    return isinstance(one, CType) and isinstance(other, CType) and v.same(one, other)

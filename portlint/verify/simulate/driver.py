@@ -14,7 +14,6 @@ import msgspec
 
 from portlint.source import Source
 from portlint.verify.simulate import values as v
-from portlint.verify.simulate.compiler import template_name
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.inputs import DISTINCT, asks_for_lane, fill_by
 from portlint.verify.simulate.launch import compile_kernel, execute, program_of
@@ -22,6 +21,7 @@ from portlint.verify.simulate.machine import Dimensions, Machine
 from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, is_about, relaxed, shown
 from portlint.verify.simulate.program import Function, children, declared_name, line_of, text_of
 from portlint.verify.simulate.statements import Statements
+from portlint.verify.simulate.templates import template_name
 from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portlint.verify.simulate import values as v
-from portlint.verify.simulate.compiler import UNKNOWN, Compiler, Expr, template_name
+from portlint.verify.simulate.compiler import UNKNOWN, Compiler, Expr
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.launch import Fill
 from portlint.verify.simulate.machine import Dimensions
 from portlint.verify.simulate.program import Function, Program, children, declared_name, text_of, walk
 from portlint.verify.simulate.statements import Statements
+from portlint.verify.simulate.templates import template_name
 from portlint.verify.simulate.values import CType, Record, Scalar
 
 if TYPE_CHECKING:

@@ -104,6 +104,8 @@ class Program:
     def __init__(self, units: list[Unit]) -> None:
         self.functions: dict[str, list[Function]] = {}
         self.records: dict[str, list[RecordDeclaration]] = {}
+        self.templates: dict[str, list[tree_sitter.Node]] = {}
+        """the parameters of class templates, one list for each declaration that is no specialisation"""
         self.variables: dict[str, Variable] = {}
         self.aliases: dict[str, Alias] = {}
         self.enumerators: dict[str, tree_sitter.Node] = {}
@@ -163,6 +165,8 @@ class Program:
 
     def _record(self, node: tree_sitter.Node, template: tree_sitter.Node | None, unit: str) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and template is not None and name.type != "template_type":
+            self.templates.setdefault(text_of(name), []).append(template)
         if name is None or body is None:
             return
         special = None

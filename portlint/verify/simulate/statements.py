@@ -22,7 +22,7 @@ from portlint.verify.simulate.compiler import (
 )
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Code, Evaluate, Execute, Step, Wave
-from portlint.verify.simulate.program import Function, RecordDeclaration, children, declared_name, text_of, walk
+from portlint.verify.simulate.program import Function, children, declared_name, text_of, walk
 from portlint.verify.simulate.values import Array, CType, Lanes, Record, Scalar
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Statements(Calls):
 
     def _do_struct_specifier(self, node: tree_sitter.Node) -> Execute:
         name = text_of(node.child_by_field_name("name"))
-        self.scope.names[name] = self.instantiated(RecordDeclaration(name, node, None, self.unit), [])
+        self.scope.names[name] = self.instantiated(self.only_definition(node))
         return _nothing
 
     def _do_enum_specifier(self, node: tree_sitter.Node) -> Execute:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from portlint.verify.simulate.compiler import Slot, template_name
+from portlint.verify.simulate.compiler import Slot
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.program import Program, children, declared_name, function_declarator, text_of, walk
 from portlint.verify.simulate.statements import Statements
+from portlint.verify.simulate.templates import template_name
 from portlint.verify.simulate.values import CType
 
 if TYPE_CHECKING:
