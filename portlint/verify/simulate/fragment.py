@@ -1,7 +1,7 @@
-"""Calls with a mask, in code that cannot be run or whose values are right: who executes them, and whether they compile.
+"""A call with a mask that is a constant, in code that cannot be run: whether a whole wave can execute it.
 
 That needs no more of the code than the call, the mask, and what stands around the call: where no condition looks at the
-number of the thread, all lanes of a wave get there together; and the type of a mask says whether HIP takes it.
+number of the thread, all lanes of a wave get there together.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.outcome import Counterexample, Outcome
 from portlint.verify.simulate.program import Program, children, declared_name, line_of, text_of, walk
 from portlint.verify.simulate.statements import Statements
-from portlint.verify.simulate.values import Scalar
-from portlint.verify.simulate.visible import type_at
 from portlint.verify.simulate.warps import spans
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ _OF_THE_THREAD = re.compile(
 
 def left_out_by(program: Program, line: int, target: Machine) -> Outcome | None:
     """The proof that a call on a line leaves lanes out; None where the call may be made by some lanes only."""
-    for name, call, arguments in _calls_on(program, line):
+    for name, call, arguments in calls_on(program, line):
         mask = _constant_mask(program, call, arguments[0], target)
         if mask is None or not mask or _may_diverge(call):
             continue
@@ -45,24 +43,11 @@ def left_out_by(program: Program, line: int, target: Machine) -> Outcome | None:
     return None
 
 
-def refused_by(program: Program, line: int, target: Machine) -> Outcome | None:
-    """The proof that a call on a line does not compile: HIP asserts that a mask is an integer of 64 bits."""
-    if target.platform != "rocm":
-        return None
-    for name, call, arguments in _calls_on(program, line):
-        ctype = type_at(program, call, arguments[0], target)
-        if isinstance(ctype, Scalar) and (ctype.is_float or ctype.bits != target.mask_bits):
-            mask = f"the mask '{text_of(arguments[0])}' of '{name}' is of type '{ctype}'"
-            reason = f"{mask}, and there only a type of {target.mask_bits} bits compiles"
-            return Outcome("proven", reason, "", Counterexample("any", "", None, "", "", reason, line_of(call)))
-    return None
-
-
 _REFERENCE_WIDTH = 32
 
 
-def _calls_on(program: Program, line: int) -> Iterator[tuple[str, tree_sitter.Node, list[tree_sitter.Node]]]:
-    """The calls on a line of the toolkit's functions with a mask: name, call, and arguments."""
+def calls_on(program: Program, line: int) -> Iterator[tuple[str, tree_sitter.Node, list[tree_sitter.Node]]]:
+    """The calls on a line of the toolkit's functions with a mask: their names, themselves, and their arguments."""
     for call in walk(program.root, "call_expression"):
         name = text_of(call.child_by_field_name("function"))
         listed = call.child_by_field_name("arguments")

@@ -15,9 +15,10 @@ import msgspec
 
 from portlint.source import nearby
 from portlint.source.cxx.users import users_of
+from portlint.verify.simulate.compiles import refused_by, uses_of
 from portlint.verify.simulate.driver import driven
 from portlint.verify.simulate.faults import Fault, Undecided
-from portlint.verify.simulate.fragment import left_out_by, refused_by
+from portlint.verify.simulate.fragment import left_out_by
 from portlint.verify.simulate.inputs import Trial, fill_by, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
 from portlint.verify.simulate.machine import Code, Machine
@@ -95,7 +96,7 @@ class _Proof:
         """The verdict; values that are right say nothing of code that does not compile."""
         found = self._first(kernel)
         if self.breaks and found.verdict != "proven" and self.line is not None:
-            found = refused_by(self.program, self.line, self.target) or found
+            found = refused_by(self.program, self.line, self._expansions(), self.target) or found
         if self.breaks and found.verdict == "refuted":
             return Outcome("undecided", "the values are right where it compiles", found.kernel, None, found.launches)
         return found
@@ -141,14 +142,23 @@ class _Proof:
         callers = self._callers([one.name for one in lone])
         return kernels + [one for one in callers if one not in kernels], lone
 
-    def _defined_name(self) -> str | None:
-        """The macro or constant that the line defines."""
+    def _definition(self) -> re.Match[str] | None:
+        """What the line defines, if that is a macro or a constant."""
         text = self.source.text.decode(errors="replace").splitlines()
         at = (self.line or 1) - 1
         while at > 0 and text[at - 1].rstrip().endswith("\\"):
             at -= 1
-        match = _DEFINED.search(text[at]) if at < len(text) else None
+        return _DEFINED.search(text[at]) if at < len(text) else None
+
+    def _defined_name(self) -> str | None:
+        """The macro or constant that the line defines."""
+        match = self._definition()
         return next((one for one in match.groups() if one), None) if match else None
+
+    def _expansions(self) -> set[int]:
+        """The lines that use the macro that the line defines."""
+        match = self._definition()
+        return uses_of(match[1], self.source.text) if match is not None and match[1] else set()
 
     def _users(self, own: list[Function]) -> list[Function]:
         """The functions that use what a line outside functions defines."""

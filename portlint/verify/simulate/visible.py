@@ -20,15 +20,10 @@ _UNKNOWN = CType("a type that is not known")
 _HEADS = ("if_statement", "for_statement", "while_statement", "switch_statement", "for_range_loop", "lambda_expression")
 
 
-def type_at(program: Program, place: tree_sitter.Node, expression: tree_sitter.Node, target: Machine) -> CType | None:
-    """The type that an expression has at a place in a function of the device; None where it is not known."""
-    around = _around(place)
-    function = next((one for one in reversed(around) if one.type == "function_definition"), None)
-    declarator = function_declarator(function) if function is not None else None
-    if function is None or declarator is None or not _runs_on_device(function, declarator):
-        return None
+def compiler_at(program: Program, place: tree_sitter.Node, target: Machine) -> Statements | None:
+    """A compiler that knows the names that are visible at a place; None in a method that stands outside its struct."""
     compiler = Statements(program, target)
-    for node in around:
+    for node in _around(place):
         if node.type == "template_declaration":
             _declare_template(compiler, node)
         elif node.type == "field_declaration_list":
@@ -36,13 +31,24 @@ def type_at(program: Program, place: tree_sitter.Node, expression: tree_sitter.N
         elif node.type == "compound_statement":
             _declare_all(compiler, [one for one in children(node) if one.end_byte <= place.start_byte])
         elif node.type == "function_definition":
+            declarator = function_declarator(node)
+            named = declarator.child_by_field_name("declarator") if declarator is not None else None
+            if declarator is None or named is None or named.type == "qualified_identifier":
+                return None
             _declare_all(compiler, list(walk(declarator, "parameter_declaration", "optional_parameter_declaration")))
         elif node.type in _HEADS:
             _declare_head(compiler, node, place)
-    try:
-        return compiler.expression(expression).ctype
-    except Undecided:
-        return None
+    return compiler
+
+
+def is_of_device(place: tree_sitter.Node) -> bool:
+    """Whether a place is in a function of the device, by the words in front of that."""
+    function = next((one for one in reversed(_around(place)) if one.type == "function_definition"), None)
+    declarator = function_declarator(function) if function is not None else None
+    if function is None or declarator is None:
+        return False
+    words = {text_of(one) for one in function.children if one.end_byte <= declarator.start_byte}
+    return bool({"__device__", "__global__"} & words)
 
 
 def _around(place: tree_sitter.Node) -> list[tree_sitter.Node]:
@@ -53,13 +59,6 @@ def _around(place: tree_sitter.Node) -> list[tree_sitter.Node]:
         found.append(node)
         node = node.parent
     return found[::-1]
-
-
-def _runs_on_device(function: tree_sitter.Node, declarator: tree_sitter.Node) -> bool:
-    """Whether the words in front say so; a method that stands outside its struct knows names that are not here."""
-    named = declarator.child_by_field_name("declarator")
-    words = {text_of(one) for one in function.children if one.end_byte <= declarator.start_byte}
-    return bool({"__device__", "__global__"} & words) and named is not None and named.type != "qualified_identifier"
 
 
 def _declare_template(compiler: Statements, template: tree_sitter.Node) -> None:

@@ -1,4 +1,4 @@
-"""The lane interpreter: masks whose type decides what compiles."""
+"""The lane interpreter: what does not compile, whatever its values would be."""
 
 from __future__ import annotations
 
@@ -75,3 +75,45 @@ def test_the_type_is_asserted_where_the_values_are_right_as_well() -> None:
     outcome = prove(source, 3, breaks=True, seconds=60.0)
     assert outcome.verdict == "proven"
     assert "64 bits" in outcome.reason
+
+
+PLACES = """
+#define WAVES (1024 / warpSize)
+#define OTHER 32
+template <int N> __device__ int twice(int v) { return N * v; }
+struct Table { static constexpr int size(int warpSize) { return 32; } };
+PLACE
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "verdict"),
+    [
+        ("__device__ void f() { __shared__ float s[warpSize]; s[0] = 1; }", "proven"),
+        ("__device__ void f() { __shared__ float s[4][WAVES + 1]; s[0][0] = 1; }", "proven"),
+        ("constexpr int kWaves = 1024 / warpSize;", "proven"),
+        ("static_assert(warpSize == 64, \"\");", "proven"),
+        ("enum { kRows = WAVES };", "proven"),
+        ("__device__ int f() { return twice<warpSize>(1); }", "proven"),
+        ("__device__ int f() { return twice<sizeof(warpSize)>(1); }", "undecided"),
+        ("__device__ int f() { const int rows = WAVES; return rows; }", "undecided"),
+        ("template <int warpSize> __device__ void f() { float s[warpSize]; s[0] = 1; }", "undecided"),
+        ("__device__ void f() { constexpr int warpSize = 32; float s[warpSize]; s[0] = 1; }", "undecided"),
+        ("__device__ void f() { float s[OTHER]; s[0] = 1; }", "undecided"),
+        ("__device__ void Outside::f() { float s[warpSize]; s[0] = 1; }", "undecided"),
+    ],
+)  # fmt: skip
+def test_the_width_of_a_wave_is_no_constant(place: str, verdict: str) -> None:
+    text = PLACES.replace("PLACE", place)
+    for platform in ("rocm", "cuda"):
+        source = Source("places.cu", text.encode(), "cuda")
+        outcome = prove(source, 6, breaks=True, platform=platform, seconds=60.0)
+        assert outcome.verdict == verdict, outcome
+
+
+def test_a_macro_is_refused_where_it_is_expanded() -> None:
+    text = PLACES.replace("PLACE", "__device__ void f() { float s[WAVES]; s[0] = 1; }")
+    for line, verdict in ((2, "proven"), (3, "undecided")):
+        assert prove(Source("places.cu", text.encode(), "cuda"), line, breaks=True, seconds=60.0).verdict == verdict
+    unused = PLACES.replace("PLACE", "__device__ int f() { return WAVES; }")
+    assert prove(Source("places.cu", unused.encode(), "cuda"), 2, breaks=True, seconds=60.0).verdict == "undecided"
