@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from portlint.verify.simulate import values as v
-from portlint.verify.simulate.builtins import Builtins
+from portlint.verify.simulate.assembly import Assembly
 from portlint.verify.simulate.compiler import (
     MOST_CALLS,
     UNKNOWN,
@@ -43,7 +43,7 @@ class Bound:
         self.score = score
 
 
-class Calls(Builtins):
+class Calls(Assembly):
     """Calls of functions, methods, lambdas and constructors."""
 
     def statement(self, node: tree_sitter.Node) -> Execute:

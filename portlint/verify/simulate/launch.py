@@ -61,7 +61,7 @@ def compile_kernel(
         code = compiler.kernel(kernel, dict(template or {}))
     except RecursionError:
         raise Undecided("the code is nested too deeply", kernel.first_line) from None
-    code.width_aware = compiler.width_aware
+    code.width_aware, code.is_ported = compiler.width_aware, compiler.is_ported
     return code, compiler
 
 

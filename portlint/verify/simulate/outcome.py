@@ -43,6 +43,16 @@ class Outcome(msgspec.Struct, frozen=True):
     """that say something"""
 
 
+def agreed(found: list[Outcome]) -> Outcome:
+    """The verdict on code whose PTX can be ported in several ways: that of the first, where all come to the same."""
+    if all(one.verdict == found[0].verdict for one in found):
+        return found[0]
+    undecided = [one for one in found if one.verdict == "undecided"]
+    if undecided:
+        return undecided[0]
+    return Outcome("undecided", "it depends on how its PTX is ported", found[0].kernel)
+
+
 def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexample | None:
     """The first element that differs.
 
