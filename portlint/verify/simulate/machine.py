@@ -36,7 +36,7 @@ class Machine(msgspec.Struct, frozen=True):
     """what a shuffle finds in a lane that does not execute: "" for an undefined value, "zero", or the lane's "own" """
 
     ptx: str = "wave"
-    """how PTX, which knows 32 lanes, is ported to a wider wave: to the "wave" as a whole, or to each of its "halves" """
+    """how PTX, which knows 32 lanes, is ported to a wider wave: to the "wave" as a whole, or each of its "halves" """
 
     @property
     def mask_bits(self) -> int:
@@ -99,6 +99,8 @@ class Launch:
         """when to give up"""
         self.reached: set[tuple[int, int]] = set()
         """the statements that some lane has executed"""
+        self.launched: list[tuple[str, int]] = []
+        """the kernels that it has launched in turn, and the threads that have"""
 
     def tick(self, lanes: int, line: int) -> None:
         """Count the lanes that begin another round of a loop."""

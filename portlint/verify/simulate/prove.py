@@ -18,7 +18,7 @@ from portlint.source.cxx.users import users_of
 from portlint.verify.simulate.driver import driven
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.fragment import left_out_by
-from portlint.verify.simulate.inputs import Trial, fill_by, names_in, trials
+from portlint.verify.simulate.inputs import Trial, fill_of, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
 from portlint.verify.simulate.machine import Code, Machine, ports_of
 from portlint.verify.simulate.outcome import (
@@ -286,7 +286,7 @@ class _Pair:
     def tried(self, trial: Trial) -> Result | str:
         """The result of a launch that says something, or why it says nothing. Raises _Difference."""
         reference, _, aware = self._compiled(trial)
-        fill = fill_by(trial.profile)
+        fill = fill_of(trial)
         wanted: Result | None = None
         unordered = False
         for seed in _ORDERS:
@@ -329,7 +329,7 @@ class _Pair:
         A mask that does not fit counts only where the line is about it. A branch that an idle lane's value decides is
         taken either way: what no lane looks at later is no fault.
         """
-        fill, line, machine = fill_by(trial.profile), self.proof.line, self.target
+        fill, line, machine = fill_of(trial), self.proof.line, self.target
 
         def on(machine: Machine) -> Result:
             code = self._compiled(trial, machine)[1]
