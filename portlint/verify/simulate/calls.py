@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from portlint.verify.simulate import values as v
-from portlint.verify.simulate.builtins import Builtins
 from portlint.verify.simulate.compiler import (
     MOST_CALLS,
     UNKNOWN,
@@ -24,6 +23,7 @@ from portlint.verify.simulate.compiler import (
 )
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Execute, Step, Wave
+from portlint.verify.simulate.nested import Nested
 from portlint.verify.simulate.program import Function, children, declared_name, text_of
 from portlint.verify.simulate.templates import TemplateName, argument_key, is_of_kind, template_name
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
@@ -43,7 +43,7 @@ class Bound:
         self.score = score
 
 
-class Calls(Builtins):
+class Calls(Nested):
     """Calls of functions, methods, lambdas and constructors."""
 
     def statement(self, node: tree_sitter.Node) -> Execute:
@@ -56,7 +56,7 @@ class Calls(Builtins):
         if function is None or listed is None:
             raise self.undecided(f"'{text_of(node)[:40]}'", node)
         if any(one.type == "kernel_call_syntax" for one in node.children):
-            raise self.undecided("a kernel launches another", node)
+            return self.launch(node)
         return self._called(function, children(listed), node)
 
     def _called(self, function: tree_sitter.Node, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:

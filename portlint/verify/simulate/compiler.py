@@ -224,6 +224,7 @@ class Compiler:
         self.shared: dict[int, tuple[str, int | None]] = {}
         self.constants: dict[int, tuple[str, int, Callable[[Buffer], None] | None]] = {}
         self.width_aware = False
+        self.is_ported = False
         self.spans: set[tuple[int, int]] = set()
         """the lines of the statements of the file"""
         self.used: dict[int, Function] = {}
@@ -786,6 +787,7 @@ class Compiler:
             self.shared,
             self.constants,
             self.width_aware,
+            self.is_ported,
             self.spans,
         )
 

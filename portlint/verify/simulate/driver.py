@@ -17,8 +17,8 @@ from portlint.verify.simulate import values as v
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.inputs import DISTINCT, asks_for_lane, fill_by
 from portlint.verify.simulate.launch import compile_kernel, execute, program_of
-from portlint.verify.simulate.machine import Dimensions, Machine
-from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, is_about, relaxed, shown
+from portlint.verify.simulate.machine import Code, Dimensions, Machine, ports_of
+from portlint.verify.simulate.outcome import Counterexample, Outcome, agreed, equal, is_about, relaxed, shown
 from portlint.verify.simulate.program import Function, children, declared_name, line_of, text_of
 from portlint.verify.simulate.statements import Statements
 from portlint.verify.simulate.templates import template_name
@@ -57,7 +57,8 @@ def driven(
             return is_about(fault, line, breaks=breaks)
 
         try:
-            return _judged(written, function, reference, target, keeps, matters)
+            ports = ports_of(target) if _is_ported(written, target) else [target]
+            return agreed([_judged(written, function, reference, one, keeps, matters) for one in ports])
         except _Unsuitable as error:
             reasons.append(error)
     raise reasons[0]
@@ -138,10 +139,19 @@ def _faulty(function: Function, fault: Fault, launch: str, valid: int, last: int
     return Outcome("proven", reason, function.name, found, valid)
 
 
-def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Result:
+def _compiled(source: Source, machine: Machine) -> Code:
     program = program_of(source, machine)
     kernel = next(one for one in program.functions[_NAME] if one.is_kernel)
-    code, _ = compile_kernel(program, machine, kernel)
+    return compile_kernel(program, machine, kernel)[0]
+
+
+def _is_ported(source: Source, machine: Machine) -> bool:
+    """Whether what the function does depends on how PTX is ported to a machine."""
+    return _compiled(source, machine).is_ported
+
+
+def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Result:
+    code = _compiled(source, machine)
     numbers = {name: 2 for name, ctype, _ in code.parameters if isinstance(ctype, Scalar)}
     return execute(code, block, numbers, fill)
 

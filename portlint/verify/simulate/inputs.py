@@ -17,7 +17,7 @@ from portlint.verify.simulate.machine import Dimensions
 from portlint.verify.simulate.program import Function, Program, children, declared_name, text_of, walk
 from portlint.verify.simulate.statements import Statements
 from portlint.verify.simulate.templates import template_name
-from portlint.verify.simulate.values import CType, Record, Scalar
+from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -66,15 +66,17 @@ class Trial(msgspec.Struct, frozen=True):
 
     dimensions: Dimensions
     template: Mapping[str, Any]
-    numbers: Mapping[str, int | float]
-    """the scalar parameters"""
+    numbers: Mapping[str, Any]
+    """the scalar parameters, and by offset those in structs"""
+    fields: Mapping[str, Fields]
+    """what the structs of a buffer hold"""
     profile: Profile
     is_guess: bool = False
     """whether its block is smaller than the waves of the target, and nobody says that the kernel serves it"""
 
     def __str__(self) -> str:
         grid, block = (" x ".join(map(str, _cut(one))) for one in (self.dimensions.grid, self.dimensions.block))
-        given = ", ".join(f"{name} = {value}" for name, value in self.numbers.items())
+        given = ", ".join(f"{name} = {value}" for name, value in self.numbers.items() if not isinstance(value, Mapping))
         template = ", ".join(f"{name} = {_shown(value)}" for name, value in self.template.items())
         parts = [f"<<<{grid}, {block}>>>", given, template, f"inputs of seed {self.profile.seed}"]
         return "; ".join(part for part in parts if part)
@@ -86,6 +88,18 @@ def _cut(axes: tuple[int, int, int]) -> tuple[int, ...]:
 
 def _shown(value: Any) -> str:
     return str(value.const if isinstance(value, Expr) else value)
+
+
+def fill_of(trial: Trial) -> Fill:
+    """The inputs of a launch."""
+    by_profile, known = fill_by(trial.profile), trial.fields
+
+    def fill(name: str, at: int, ctype: CType) -> Any:
+        fields = known.get(name)
+        held = fields.held.get(at % fields.size) if fields is not None and isinstance(ctype, Scalar) else None
+        return by_profile(name, at, ctype) if held is None else held
+
+    return fill
 
 
 def fill_by(profile: Profile) -> Fill:
@@ -120,7 +134,7 @@ def trials(source: Source, program: Program, machine: Machine, kernel: Function,
     templates = list(islice(_templates(program, machine, kernel, launches), _MOST_TEMPLATES)) or [{}]
     two_dimensional = "threadIdx.y" in text_of(kernel.node)
     found = (
-        Trial(dimensions, chosen, numbers, profile, not are_known and block < machine.width)
+        Trial(dimensions, chosen, numbers, fields, profile, not are_known and block < machine.width)
         for variant, (turn, (at, (block, template))) in enumerate(
             product(range(len(PROFILES)), enumerate(product(blocks, templates)))
         )
@@ -128,7 +142,7 @@ def trials(source: Source, program: Program, machine: Machine, kernel: Function,
         if block < _MOST_BLOCK or turn == 0 or len(blocks) == 1
         for dimensions in (Dimensions(block=_shape(block, two_dimensional), grid=(2 if variant % 2 else 1, 1, 1)),)
         for chosen in (_for_block(template, block),)
-        for numbers in (_numbers(program, machine, kernel, chosen, dimensions, variant, launches),)
+        for numbers, fields in (_given(program, machine, kernel, chosen, dimensions, variant, launches),)
     )
     return islice(found, most)
 
@@ -299,10 +313,19 @@ def _for_block(template: Mapping[str, Any], block: int) -> dict[str, Any]:
     }
 
 
-# ---- scalar parameters --------------------------------------------------------------------------------------------
+# ---- parameters ---------------------------------------------------------------------------------------------------
 
 
-def _numbers(
+class Fields(msgspec.Struct, frozen=True):
+    """What the fields of structs in a buffer hold, where their names say it."""
+
+    size: int
+    """of a struct"""
+    held: Mapping[int, int | float]
+    """by offset in it"""
+
+
+def _given(
     program: Program,
     machine: Machine,
     kernel: Function,
@@ -310,42 +333,77 @@ def _numbers(
     dimensions: Dimensions,
     variant: int,
     launches: list[KernelLaunch],
-) -> dict[str, int | float]:
-    """A number for each scalar parameter, by its name and type."""
+) -> tuple[dict[str, Any], dict[str, Fields]]:
+    """A number for each scalar parameter, by its name and type, and what the structs hold that others lead to."""
     compiler = Statements(program, machine)
     compiler.unit = kernel.unit
     compiler.scope.names.update(template)
-    threads, blocks = dimensions.threads, dimensions.grid[0]
-    asks_for_blocks = "blockIdx" in text_of(kernel.node)
-    total = threads * blocks if asks_for_blocks else threads
-    size = (total, total - 5, total // 2 + 3, 2 * min(total, 512) + 7)[variant % 4]
-    found: dict[str, int | float] = {}
-    several = 0
+    numbers = _Numbers(kernel, dimensions, variant)
+    found: dict[str, Any] = {}
+    fields: dict[str, Fields] = {}
     fixed = [one.arguments for one in launches if len(one.arguments) == len(kernel.parameters)]
     for place, parameter in enumerate(kernel.parameters):
         name = text_of(declared_name(parameter.child_by_field_name("declarator")))
         ctype = compiler.parameter_type(parameter, None)[0]
         if isinstance(ctype, Record):
-            continue
+            found[name] = numbers.of_fields(ctype)
+            for at, _, leaf in named_leaves(ctype):
+                fields |= numbers.pointed_to(f"{name}+{at}", leaf)
+        fields |= numbers.pointed_to(name, ctype)
         if not isinstance(ctype, Scalar):
             continue
         given = {one[place] for one in fixed}
-        if len(given) == 1 and (value := given.pop()) is not None:
-            found[name] = value
-        elif ctype.is_float:
-            found[name] = 1e-5 if "eps" in name.lower() else 0.5 if variant % 2 else 1.0
-        elif ctype.kind == "b":
-            found[name] = variant % 2
-        elif _ZEROS.search(name):
-            found[name] = 0
-        elif _SIZES.match(name):
-            found[name] = blocks if several and _ROWS.search(name) else max(1, size)
-            several += 1
-        elif _BLOCK_NAMES.search(name):
-            found[name] = threads
-        else:
-            found[name] = 1 + variant % 3
-    return found
+        known = given.pop() if len(given) == 1 else None
+        found[name] = known if known is not None else numbers.of(name, ctype)
+    return found, fields
+
+
+class _Numbers:
+    """Numbers that fit a launch, by what they are called."""
+
+    def __init__(self, kernel: Function, dimensions: Dimensions, variant: int) -> None:
+        self.threads, self.blocks, self.variant = dimensions.threads, dimensions.grid[0], variant
+        total = self.threads * self.blocks if "blockIdx" in text_of(kernel.node) else self.threads
+        self.size = (total, total - 5, total // 2 + 3, 2 * min(total, 512) + 7)[variant % 4]
+        self.sizes = 0
+        """how many have been given"""
+
+    def of(self, name: str, ctype: Scalar) -> int | float:
+        """The number for a scalar."""
+        if ctype.is_float:
+            return 1e-5 if "eps" in name.lower() else 0.5 if self.variant % 2 else 1.0
+        if ctype.kind == "b":
+            return self.variant % 2
+        if _ZEROS.search(name):
+            return 0
+        if _SIZES.match(name):
+            self.sizes += 1
+            return self.blocks if self.sizes > 1 and _ROWS.search(name) else max(1, self.size)
+        return self.threads if _BLOCK_NAMES.search(name) else 1 + self.variant % 3
+
+    def of_fields(self, record: Record) -> dict[int, int | float]:
+        """The numbers for the fields of a struct whose names say what they are; the others are data."""
+        return {
+            at: self.of(name, leaf)
+            for at, name, leaf in named_leaves(record)
+            if isinstance(leaf, Scalar) and not leaf.is_float and (_ZEROS.search(name) or _SIZES.match(name))
+        }
+
+    def pointed_to(self, name: str, ctype: CType) -> dict[str, Fields]:
+        """What the structs of a buffer hold, every other time: the same in all of them, it could hide a mistake."""
+        of = ctype.to if isinstance(ctype, Pointer) else None
+        if not isinstance(of, Record) or not self.variant % 2:
+            return {}
+        return {name: Fields(of.size, self.of_fields(of))}
+
+
+def named_leaves(record: Record) -> Iterator[tuple[int, str, CType]]:
+    """The scalars in a struct: offset, name without what marks a member, and type; no arrays."""
+    for name, (at, ctype) in record.fields.items():
+        if isinstance(ctype, Record):
+            yield from ((at + inner, field, leaf) for inner, field, leaf in named_leaves(ctype))
+        elif not isinstance(ctype, Array):
+            yield at, name.removeprefix("m_").strip("_"), ctype
 
 
 def asks_for_lane(name: str) -> bool:

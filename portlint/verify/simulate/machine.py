@@ -35,10 +35,18 @@ class Machine(msgspec.Struct, frozen=True):
     stale: str = ""
     """what a shuffle finds in a lane that does not execute: "" for an undefined value, "zero", or the lane's "own" """
 
+    ptx: str = "wave"
+    """how PTX, which knows 32 lanes, is ported to a wider wave: to the "wave" as a whole, or each of its "halves" """
+
     @property
     def mask_bits(self) -> int:
         """The bits of a lane mask."""
         return 64 if self.platform == "rocm" else 32
+
+
+def ports_of(machine: Machine) -> list[Machine]:
+    """A machine, with each way to port PTX to it."""
+    return [msgspec.structs.replace(machine, ptx=one) for one in ("wave", "halves")]
 
 
 class Dimensions(msgspec.Struct, frozen=True):
@@ -72,6 +80,8 @@ class Code(msgspec.Struct):
     """memory of the module: key -> name, bytes, and what fills it; None where the host does"""
     width_aware: bool = False
     """whether the code asks for the width of its wave"""
+    is_ported: bool = False
+    """whether PTX in it asks for its lanes, on a machine that has no PTX"""
     spans: set[tuple[int, int]] = set()
     """first and last line of every statement of the file"""
 
@@ -89,6 +99,8 @@ class Launch:
         """when to give up"""
         self.reached: set[tuple[int, int]] = set()
         """the statements that some lane has executed"""
+        self.launched: list[tuple[str, int]] = []
+        """the kernels that it has launched in turn, and the threads that have"""
 
     def tick(self, lanes: int, line: int) -> None:
         """Count the lanes that begin another round of a loop."""

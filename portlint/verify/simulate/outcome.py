@@ -43,6 +43,16 @@ class Outcome(msgspec.Struct, frozen=True):
     """that say something"""
 
 
+def agreed(found: list[Outcome]) -> Outcome:
+    """The verdict on code whose PTX can be ported in several ways: that of the first, where all come to the same."""
+    if all(one.verdict == found[0].verdict for one in found):
+        return found[0]
+    undecided = [one for one in found if one.verdict == "undecided"]
+    if undecided:
+        return undecided[0]
+    return Outcome("undecided", "it depends on how its PTX is ported", found[0].kernel)
+
+
 def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexample | None:
     """The first element that differs.
 
@@ -57,7 +67,7 @@ def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexam
                 continue
             present = one or other
             assert present is not None
-            held = _initial(wanted if one is None else got, name, at, present[0])
+            held = _initial([wanted, got] if one is None else [got, wanted], name, at, present[0])
             one, other = one or (present[0], held, -1), other or (present[0], held, -1)
         if equal(one[1], other[1], one[0]) and one[0] is other[0]:
             continue
@@ -70,11 +80,15 @@ def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexam
     return None
 
 
-def _initial(result: Result, name: str, at: int, ctype: CType) -> Any:
-    buffer = result.buffers.get(name)
-    if buffer is None:
-        return None
-    return buffer.load(at, ctype, 0)[0]
+def _initial(results: list[Result], name: str, at: int, ctype: CType) -> Any:
+    """What the host has put into a cell, by the result that has not written it; the other one has at least its buffer.
+
+    A buffer that only a pointer in memory leads to is made when that is followed.
+    """
+    buffer, other = (one.buffers.get(name) for one in results)
+    if buffer is not None:
+        return buffer.load(at, ctype, 0)[0]
+    return other.initial(at, ctype) if other is not None and other.initial is not None else None
 
 
 def is_about(fault: Fault, line: int | None, *, breaks: bool) -> bool:

@@ -19,12 +19,13 @@ from portlint.verify.simulate.compiles import refused_by, uses_of
 from portlint.verify.simulate.driver import driven
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.fragment import left_out_by
-from portlint.verify.simulate.inputs import Trial, fill_by, names_in, trials
+from portlint.verify.simulate.inputs import Trial, fill_of, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
-from portlint.verify.simulate.machine import Code, Machine
+from portlint.verify.simulate.machine import Code, Machine, ports_of
 from portlint.verify.simulate.outcome import (
     Counterexample,
     Outcome,
+    agreed,
     first_difference,
     is_about,
     relaxed,
@@ -208,16 +209,28 @@ class _Proof:
 
     def _kernel(self, kernel: Function) -> Outcome:
         try:
-            return self._compared(kernel)
+            return self._ported(kernel)
         except Undecided as error:
             return Outcome("undecided", str(error), kernel.name)
 
-    def _compared(self, kernel: Function) -> Outcome:
+    def _ported(self, kernel: Function) -> Outcome:
+        """The verdict on a kernel, however its PTX is ported."""
+        found = []
+        for target in ports_of(self.target):
+            pair = self._pair(kernel, target)
+            found.append(self._compared(kernel, pair))
+            if not pair.is_ported or found[-1].verdict == "undecided":
+                break
+        return agreed(found)
+
+    def _pair(self, kernel: Function, target: Machine) -> _Pair:
         candidates = [one for one in self.reference_program.functions.get(kernel.name, ()) if one.is_kernel]
         reference = next((one for one in candidates if len(one.parameters) == len(kernel.parameters)), None)
         if reference is None:
             raise Undecided("CUDA's compiler does not see the kernel", kernel.first_line)
-        pair = _Pair(self, kernel, reference)
+        return _Pair(self, target, kernel, reference)
+
+    def _compared(self, kernel: Function, pair: _Pair) -> Outcome:
         faults: list[str] = []
         valid, full, reached, guessed = 0, 0, False, False
         try:
@@ -273,8 +286,9 @@ class _Proof:
 class _Pair:
     """A kernel, compiled for both machines as trials ask for it."""
 
-    def __init__(self, proof: _Proof, kernel: Function, reference: Function) -> None:
+    def __init__(self, proof: _Proof, target: Machine, kernel: Function, reference: Function) -> None:
         self.proof = proof
+        self.target = target
         self.kernel = kernel
         self.reference = reference
         self.fault: Counterexample | None = None
@@ -284,7 +298,7 @@ class _Pair:
     def tried(self, trial: Trial) -> Result | str:
         """The result of a launch that says something, or why it says nothing. Raises _Difference."""
         reference, _, aware = self._compiled(trial)
-        fill = fill_by(trial.profile)
+        fill = fill_of(trial)
         wanted: Result | None = None
         unordered = False
         for seed in _ORDERS:
@@ -312,6 +326,11 @@ class _Pair:
             return "what the kernel writes depends on the width by intention"
         return got
 
+    @property
+    def is_ported(self) -> bool:
+        """Whether what the target does depends on how PTX is ported to it."""
+        return any(code.is_ported for _, code, _ in self._codes.values())
+
     def is_aware(self, trial: Trial) -> bool:
         """Whether the kernel asks for the width of its waves."""
         return self._compiled(trial)[2]
@@ -322,7 +341,7 @@ class _Pair:
         A mask that does not fit counts only where the line is about it. A branch that an idle lane's value decides is
         taken either way: what no lane looks at later is no fault.
         """
-        fill, line, machine = fill_by(trial.profile), self.proof.line, self.proof.target
+        fill, line, machine = fill_of(trial), self.proof.line, self.target
 
         def on(machine: Machine) -> Result:
             code = self._compiled(trial, machine)[1]
@@ -341,7 +360,7 @@ class _Pair:
             raise _Difference(Counterexample(str(trial), "", None, "", "", fault.reason, fault.line)) from None
 
     def _compiled(self, trial: Trial, target: Machine | None = None) -> tuple[Code, Code, bool]:
-        machine = target or self.proof.target
+        machine = target or self.target
         template = tuple(sorted((name, shown(getattr(one, "const", one))) for name, one in trial.template.items()))
         key = (template, machine.checks_masks, machine.stale)
         if key not in self._codes:

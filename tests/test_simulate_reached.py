@@ -1,0 +1,88 @@
+"""The lane interpreter: memory that a kernel reaches through structs and pointers, and kernels that it launches."""
+
+from __future__ import annotations
+
+import pytest
+
+from portlint.source import Source
+from portlint.verify.simulate import Outcome, prove
+
+
+def proof(text: str, part: str) -> Outcome:
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if part in one)
+    return prove(Source("kernel.cu", text.encode(), "cuda"), line, seconds=60.0)
+
+
+def test_a_table_of_pointers_leads_to_buffers_of_their_own() -> None:
+    text = """
+    __global__ void k(int** rows, const int* in) {
+        const unsigned LANES kept = __ballot(in[threadIdx.x] > 2);
+        if (threadIdx.x % 32 == 0) rows[1][threadIdx.x / 32] = __popcll(kept);
+    }"""
+    outcome = proof(text.replace("LANES", "long long"), "__ballot")
+    assert outcome.verdict == "proven"
+    assert outcome.counterexample is not None
+    assert outcome.counterexample.where.startswith("rows+8[")
+    right = text.replace("__popcll(kept)", "in[threadIdx.x] + (kept > 0)").replace("LANES", "long long")
+    assert proof(right, "__ballot").verdict == "refuted"
+
+
+POINTS = """
+class Points {
+    float* m_x;
+    int m_begin, m_end;
+public:
+    __device__ Points() : m_x(NULL), m_begin(0), m_end(0) {}
+    __device__ float get(int at) const { return m_x[at]; }
+    __device__ void set(int at, float x) { m_x[at] = x; }
+    __device__ int begin() const { return m_begin; }
+    __device__ int end() const { return m_end; }
+};
+__global__ void keep(Points* from, Points* to, int* count) {
+    const Points& source = from[blockIdx.x];
+    const int lane = threadIdx.x % warpSize;
+    const int below = (BIT << lane) - 1;
+    for (int at = source.begin() + threadIdx.x; at - lane < source.end(); at += blockDim.x) {
+        const bool kept = at < source.end() && source.get(at) > 0;
+        const unsigned votes = __ballot(kept);
+        int first = 0;
+        if (lane == 0) first = atomicAdd(count, __popc(votes));
+        first = __shfl(first, 0);
+        if (kept) to->set(first + __popc(votes & below), source.get(at));
+    }
+}
+"""
+
+
+def test_objects_of_classes_hold_sizes_that_fit_their_names() -> None:
+    outcome = proof(POINTS.replace("BIT", "1"), "(1 << lane)")
+    assert outcome.verdict == "proven", outcome
+    assert "undefined" in outcome.reason
+    right = POINTS.replace("BIT", "1ull").replace("unsigned", "unsigned long long").replace("int below", "auto below")
+    outcome = proof(right.replace("__popc(", "__popcll("), "1ull << lane")
+    assert outcome.verdict == "refuted", outcome
+
+
+LAUNCHES = """
+__global__ void child(int* data, int count) { data[threadIdx.x] = count; }
+__global__ void parent(int* data, const int* in) {{
+    const auto passed = {votes};
+    if (threadIdx.x % 32 == 0) child<<<dim3(2, 1), 32>>>(data + threadIdx.x, {count});
+    {after}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("votes", "count", "after", "verdict"),
+    [
+        ("(unsigned)__ballot(in[threadIdx.x] > 2)", "__popc(passed)", "", "proven"),
+        ("__shfl_xor(in[threadIdx.x], 1)", "passed", "", "refuted"),
+        ("__ballot(in[threadIdx.x] > 2)", "7", "", "refuted"),
+        ("__ballot(in[threadIdx.x] > 2)", "7", "cudaDeviceSynchronize(); data[0] = passed;", "undecided"),
+    ],
+)
+def test_the_kernels_that_a_kernel_launches_are_compared(votes: str, count: str, after: str, verdict: str) -> None:
+    text = LAUNCHES.replace("{ data", "{{ data").replace("count; }", "count; }}")
+    outcome = proof(text.format(votes=votes, count=count, after=after), "const auto")
+    assert outcome.verdict == verdict, outcome
