@@ -63,7 +63,7 @@ def test_a_guard_leaves_lanes_as_they_are() -> None:
     [
         "mov.u32 %0, %laneid;", "mov.u32 %0, %%smid;", "ld.global.u32 %0, [%1];", "add.cc.u32 %0, %1, 1;",
         "mov.b32 %0, x;", "mul.hi.u32 %0, %1, %1;", "vote.ballot.b32 %0, 1;", "shfl.sync.idx.b32 %0, %1, 0, 0x0f, -1;",
-        "L: mov.u32 %0, 1;",
+        "L: mov.u32 %0, 1;", "add.rn.f16x2 %0, %1, %1;", "add.bf16 %0, %1, %1;", "max.bf16x2 %0, %1, %1;",
     ],
 )  # fmt: skip
 def test_what_is_not_understood_is_undecided(text: str) -> None:

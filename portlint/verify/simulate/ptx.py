@@ -28,6 +28,7 @@ _ONES = 0xFFFFFFFF
 _INSTRUCTION = re.compile(r"(?:@(!?)([\w%$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _REGISTER = re.compile(r"[%$A-Za-z_][\w$%]*")
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|\d+)U?")
+_TYPE = re.compile(r"[bsuf](?:8|16|32|64)|pred")
 _DECLARED = re.compile(r"\.reg\s+\.(\w+)\s+(.*)", re.DOTALL)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _NOTHING = ("membar", "fence", "nanosleep", "prefetch", "prefetchu", "griddepcontrol", "pmevent")
@@ -44,6 +45,8 @@ _COMBINED: Mapping[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "min": min, "max": max, "and": lambda a, b: a & b,
     "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b, "mul": lambda a, b: a * b,
 }  # fmt: skip
+_TYPED = ("setp", "selp", "shl", "shr", "bfe", "bfi", "bfind", "lop3", "popc", "clz", "brev", "not", "redux")
+"""whose last word says the type that they work on, beside those that combine two numbers"""
 _WAYS = {"up": "up", "down": "down", "bfly": "xor", "idx": "index"}
 
 
@@ -107,6 +110,8 @@ def _instruction(text: str) -> Instruction:
         raise Undecided(f"PTX '{text[:40]}'")
     if parts[0] == "bar" and parts[:3] != ("bar", "warp", "sync"):
         raise Undecided(f"PTX '{text[:40]}'")
+    if parts[0] in (*_COMBINED, *_TYPED) and not _TYPE.fullmatch(parts[-1]):
+        raise Undecided(f"PTX '{text[:40]}'")  # of pairs of numbers, or of numbers that C has no type for
     if "" in rest or (second and parts[0] != "shfl"):
         raise Undecided(f"PTX '{text[:40]}'")
     for one in (result.strip(), second.strip(), *rest):
