@@ -55,7 +55,7 @@ def _constant_mask(program: Program, call: tree_sitter.Node, target: Machine) ->
     if not arguments:
         return None
     compiler = Statements(program, target)
-    for declaration in _constants_before(call):
+    for declaration in constants_before(call):
         compiler.statement(declaration)
     try:
         value = compiler.constant(arguments[0])
@@ -64,7 +64,7 @@ def _constant_mask(program: Program, call: tree_sitter.Node, target: Machine) ->
     return value & ((1 << target.width) - 1)
 
 
-def _constants_before(call: tree_sitter.Node) -> list[tree_sitter.Node]:
+def constants_before(call: tree_sitter.Node) -> list[tree_sitter.Node]:
     """The constants that the blocks around a call define before it, those of the outer blocks first."""
     found: list[tree_sitter.Node] = []
     node = call.parent
