@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from portlint.verify.simulate.machine import Machine
 
 _WIDTH = "warpSize"
+_MACRO = re.compile(rb"\s*#\s*define\s+(\w+)")
 
 
 def refused_by(program: Program, line: int, expansions: set[int], target: Machine) -> Outcome | None:
@@ -96,7 +97,14 @@ def _constants(root: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
                     yield found
 
 
-def uses_of(name: str, text: bytes) -> set[int]:
-    """The lines of a text on which a name stands."""
-    used = re.compile(rf"\b{re.escape(name)}\b".encode())
-    return {number for number, line in enumerate(text.splitlines(), 1) if used.search(line)}
+def expanded_on(text: bytes, line: int) -> set[int]:
+    """The lines of a text that name the macro that a line defines."""
+    lines = text.splitlines()
+    at = line - 1
+    while at > 0 and lines[at - 1].rstrip().endswith(b"\\"):
+        at -= 1
+    defined = _MACRO.match(lines[at]) if at < len(lines) else None
+    if defined is None:
+        return set()
+    used = re.compile(rb"\b" + re.escape(defined[1]) + rb"\b")
+    return {number for number, code in enumerate(lines, 1) if used.search(code)}

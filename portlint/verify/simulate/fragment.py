@@ -60,7 +60,7 @@ def calls_on(program: Program, line: int) -> Iterator[tuple[str, tree_sitter.Nod
 def _constant_mask(program: Program, call: tree_sitter.Node, argument: tree_sitter.Node, target: Machine) -> int | None:
     """The mask of a call as the target takes it, if it is a constant."""
     compiler = Statements(program, target)
-    for declaration in _constants_before(call):
+    for declaration in constants_before(call):
         compiler.statement(declaration)
     try:
         value = compiler.constant(argument)
@@ -69,7 +69,7 @@ def _constant_mask(program: Program, call: tree_sitter.Node, argument: tree_sitt
     return value & ((1 << target.width) - 1)
 
 
-def _constants_before(call: tree_sitter.Node) -> list[tree_sitter.Node]:
+def constants_before(call: tree_sitter.Node) -> list[tree_sitter.Node]:
     """The constants that the blocks around a call define before it, those of the outer blocks first."""
     found: list[tree_sitter.Node] = []
     node = call.parent

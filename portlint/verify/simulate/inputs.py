@@ -13,6 +13,7 @@ from portlint.verify.simulate import values as v
 from portlint.verify.simulate.compiler import UNKNOWN, Compiler, Expr
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.launch import Fill
+from portlint.verify.simulate.launches import KernelLaunch, launches_of
 from portlint.verify.simulate.machine import Dimensions
 from portlint.verify.simulate.program import Function, Program, children, declared_name, text_of, walk
 from portlint.verify.simulate.statements import Statements
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import tree_sitter
 
     from portlint.source import Source
-    from portlint.source.node import Node
     from portlint.verify.simulate.machine import Machine
 
 _PLAUSIBLE_BLOCKS = (256, 64, 128, 1024)
@@ -129,7 +129,7 @@ def _mixed(number: int) -> int:
 
 def trials(source: Source, program: Program, machine: Machine, kernel: Function, most: int) -> Iterator[Trial]:
     """Launches that fit a kernel, different ones first."""
-    launches = launches_of(source, kernel.name)
+    launches = launches_of(source, program, machine, kernel.name)
     blocks, are_known = _blocks(source, kernel, launches)
     templates = list(islice(_templates(program, machine, kernel, launches), _MOST_TEMPLATES)) or [{}]
     two_dimensional = "threadIdx.y" in text_of(kernel.node)
@@ -154,44 +154,7 @@ def _shape(block: int, two_dimensional: bool) -> tuple[int, int, int]:
     return across, max(1, block // across), 1
 
 
-# ---- launches in the file -----------------------------------------------------------------------------------------
-
-
-class KernelLaunch(msgspec.Struct, frozen=True):
-    """A launch that the file has."""
-
-    blocks: tuple[int, ...]
-    """the threads of a block, where that is known"""
-    template: tuple[str, ...]
-    """its template arguments as they are written"""
-    arguments: tuple[int | None, ...]
-    """those that are constants"""
-
-
-def launches_of(source: Source, name: str) -> list[KernelLaunch]:
-    """The launches of a kernel in the file."""
-    found = []
-    for call in source.root.walk("call_expression"):
-        if name not in call.text:
-            continue
-        config = source.analysis.launch(call)  # type: ignore[attr-defined]
-        if config is None or _kernel_name(config.kernel) != name:
-            continue
-        sizes = tuple(dict.fromkeys(size for size, _ in config.block.block_sizes))
-        given = tuple(_integer(one) for one in call.arguments)
-        template = tuple(one.text for one in config.template_arguments)
-        found.append(KernelLaunch(sizes, template, given if config.kernel.text in call["function"].text else ()))
-    return found
-
-
-def _integer(node: Node) -> int | None:
-    value = node.constant
-    return int(value) if isinstance(value, int) else None
-
-
-def _kernel_name(kernel: Node) -> str:
-    named = next(kernel.walk("template_function"), None)
-    return (named["name"].text if named is not None else kernel.text.strip("()& ")).rpartition("::")[2]
+# ---- blocks ----------------------------------------------------------------------------------------------------------
 
 
 def _blocks(source: Source, kernel: Function, launches: list[KernelLaunch]) -> tuple[list[int], bool]:

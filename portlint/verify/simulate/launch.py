@@ -42,7 +42,7 @@ class Result(msgspec.Struct):
 def program_of(source: Source, machine: Machine) -> Program:
     """The definitions of a file and its headers, as a machine's compiler sees them."""
     known = _PROGRAMS.setdefault(source, {})
-    key = (machine.width, machine.platform, tuple(sorted(machine.macros.items())))
+    key = (machine.width, machine.platform, tuple(sorted(machine.macros.items())), machine.edits)
     if key not in known:
         known[key] = Program(preprocess(source, machine))
     return known[key]

@@ -23,6 +23,14 @@ _MOST_STEPS = 1_500_000
 """lane steps of loops in one launch; code that takes longer is taken to wait for something"""
 
 
+class Edit(msgspec.Struct, frozen=True):
+    """Another text for one line of a file."""
+
+    file: str
+    line: int
+    text: str
+
+
 class Machine(msgspec.Struct, frozen=True):
     """What code is executed on: a width, and the toolkit whose builtins it means ("cuda" or "rocm")."""
 
@@ -37,6 +45,9 @@ class Machine(msgspec.Struct, frozen=True):
 
     ptx: str = "wave"
     """how PTX, which knows 32 lanes, is ported to a wider wave: to the "wave" as a whole, or each of its "halves" """
+
+    edits: tuple[Edit, ...] = ()
+    """how the code differs from what the files say"""
 
     @property
     def mask_bits(self) -> int:

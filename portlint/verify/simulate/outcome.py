@@ -80,6 +80,21 @@ def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexam
     return None
 
 
+def has_part_in(wanted: Result, got: Result, other: Result) -> bool:
+    """Whether something that is wrong in a result comes to something else in another one."""
+    expected, found, instead = written(wanted), written(got), written(other)
+    return any(
+        not _is_same(expected.get(key), found.get(key)) and not _is_same(found.get(key), instead.get(key))
+        for key in expected.keys() | found.keys()
+    )
+
+
+def _is_same(one: tuple[CType, Any, int] | None, other: tuple[CType, Any, int] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one[0] is other[0] and equal(one[1], other[1], one[0])
+
+
 def _initial(results: list[Result], name: str, at: int, ctype: CType) -> Any:
     """What the host has put into a cell, by the result that has not written it; the other one has at least its buffer.
 
