@@ -136,3 +136,41 @@ def test_a_template_is_an_argument_of_a_template(expression: str, expected: int 
             value_of(expression, before=TAKEN)
     else:
         assert value_of(expression, before=TAKEN) == expected
+
+
+SPECIAL = """
+template <typename To, typename From> __device__ To to(From v) { return to(v); }
+template <> __device__ int to(int v) { return v; }
+template <> __device__ int to(float v) { return (int)v + 100; }
+template <> __device__ float to(float v) { return v + 0.5f; }
+template <typename T> __device__ int sized(const T& v) { return sizeof(T); }
+template <> __device__ int sized<float2>(const float2& v) { return 1000; }
+template <> __device__ int sized<double>(const double& v) { return 2000; }
+__device__ int sized(double v) { return 3000; }
+template <typename T, int N> __device__ int counted(T v) { return N; }
+template <> __device__ int counted<int, 4>(int v) { return 44; }
+template <int I> struct Get { template <typename T> static __device__ T of(const float2& v); };
+template <> template <typename T> __device__ T Get<0>::of(const float2& v) { return v.x; }
+template <> template <typename T> __device__ T Get<1>::of(const float2& v) { return v.y; }
+template <typename T> struct Outside { __device__ int size() const; };
+template <typename T> __device__ int Outside<T>::size() const { return sizeof(T); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("to<int>(3)", 3), ("to<int>(3.5f)", 103), ("to<float>(3.0f) * 2", 7), ("to<int, float>(7)", 107),
+        ("to<float>(3)", None), ("sized(1.0f)", 4), ("sized(make_float2(1, 2))", 1000), ("sized(1.0)", 3000),
+        ("sized<double>(1.0)", 2000), ("counted<int, 4>(1)", 44), ("counted<int, 5>(1)", 5),
+        ("counted<float, 4>(1.0f)", 4), ("Get<0>::of<int>(make_float2(3, 4))", 3),
+        ("Get<1>::of<int>(make_float2(3, 4))", 4), ("Get<2>::of<int>(make_float2(3, 4))", None),
+        ("Outside<double>().size()", 8),
+    ],
+)  # fmt: skip
+def test_an_explicit_specialisation_is_taken_for_its_arguments(expression: str, expected: int | None) -> None:
+    if expected is None:
+        with pytest.raises(Undecided):
+            value_of(expression, before=SPECIAL)
+    else:
+        assert value_of(expression, before=SPECIAL) == expected

@@ -23,27 +23,16 @@ from portlint.verify.simulate.compiler import (
 )
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Execute, Step, Wave
-from portlint.verify.simulate.nested import Nested
+from portlint.verify.simulate.overloads import Overloads, takes
 from portlint.verify.simulate.program import Function, children, declared_name, text_of
-from portlint.verify.simulate.templates import TemplateName, argument_key, is_of_kind, template_name
+from portlint.verify.simulate.templates import TemplateName, argument_key
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
     import tree_sitter
 
-_EXACT, _CONVERTED = 2, 1
 
-
-class Bound:
-    """A function with its template parameters bound, and how well the arguments fit."""
-
-    def __init__(self, function: Function, scope: Scope, score: int) -> None:
-        self.function = function
-        self.scope = scope
-        self.score = score
-
-
-class Calls(Nested):
+class Calls(Overloads):
     """Calls of functions, methods, lambdas and constructors."""
 
     def statement(self, node: tree_sitter.Node) -> Execute:
@@ -310,7 +299,7 @@ class Calls(Nested):
         if len(arguments) == 1 and v.same(arguments[0].ctype, ctype):
             return arguments[0]
         constructors = self._constructors(ctype)
-        fitting = [one for one in constructors if _takes(one[0], len(arguments))]
+        fitting = [one for one in constructors if takes(one[0], len(arguments))]
         if fitting:
             return self._constructed(ctype, fitting, arguments, node)
         leaves = [leaf for _, leaf in ctype.leaves]
@@ -336,8 +325,6 @@ class Calls(Nested):
 
         return Expr(record, run)
 
-    # ---- overloads and templates ----------------------------------------------------------------------------------
-
     def _function_call(
         self,
         functions: list[Function],
@@ -348,142 +335,8 @@ class Calls(Nested):
         before: list[Callable[[Wave, Lanes], None]] | None = None,
     ) -> Expr:
         given = [self.template_argument(one) for one in template] if template is not None else []
-        bound: list[Bound] = []
-        reasons = []
-        for function in functions:
-            if not _takes(function, len(arguments)) or (given and function.template is None):
-                continue
-            try:
-                bound.append(self._bind(function, given, arguments, outer, node))
-            except Undecided as error:
-                reasons.append(error.reason)
-        if not bound:
-            why = f": {reasons[0]}" if len(reasons) == 1 else ""
-            raise self.undecided(f"no definition of '{functions[0].name}' fits the call{why}", node)
-        best = max(one.score for one in bound)
-        chosen = [one for one in bound if one.score == best]
-        plain = [one for one in chosen if one.function.template is None]
-        chosen = plain or chosen
-        if len(chosen) > 1:
-            chosen = [one for one in chosen if "__device__" in one.function.words] or chosen
-        if len(chosen) > 1:
-            raise self.undecided(f"more than one definition of '{functions[0].name}' fits the call", node)
-        one = chosen[0]
-        return self._inlined(one.function, one.scope, arguments, before or [], node)
-
-    def _bind(
-        self, function: Function, given: list[Any], arguments: list[Expr], outer: Scope | None, node: tree_sitter.Node
-    ) -> Bound:
-        scope = Scope(outer)
-        saved, self.scope = self.scope, scope
-        unit, self.unit = self.unit, function.unit
-        try:
-            score = 0
-            if function.template is not None:
-                parameters = children(function.template)
-                if len(given) > len(parameters):
-                    raise self.undecided("too many template arguments", node)
-                free = {template_name(one) for one in parameters[len(given) :]}
-                self._bind_given(function.template, given, node)
-                for parameter, argument in zip(function.parameters, arguments, strict=False):
-                    self._deduce(parameter, argument, free)
-                self.bind_template(function.template, given, node)
-            for parameter, argument in zip(function.parameters, arguments, strict=False):
-                score += self._fit(parameter, argument)
-            return Bound(function, scope, score)
-        finally:
-            self.scope = saved
-            self.unit = unit
-
-    def _bind_given(self, template: tree_sitter.Node, given: list[Any], node: tree_sitter.Node) -> None:
-        for parameter, value in zip(children(template), given, strict=False):
-            if parameter.type.startswith("variadic"):
-                raise self.undecided("a template takes any number of arguments", node)
-            if not is_of_kind(parameter, value):
-                raise self.undecided("a template argument does not fit", node)
-            self.scope.names[template_name(parameter)] = value
-
-    def _deduce(self, parameter: tree_sitter.Node, argument: Expr, free: set[str]) -> None:
-        named = parameter.child_by_field_name("type")
-        if named is None:
-            return
-        ctype: CType | None = argument.ctype
-        declarator = parameter.child_by_field_name("declarator")
-        by_value = declarator is None or declarator.type == "identifier"
-        if by_value and isinstance(ctype, Array):
-            ctype = Pointer(ctype.of)
-        while declarator is not None and ctype is not None and declarator.type != "identifier":
-            if "pointer" in declarator.type:
-                ctype = ctype.to if isinstance(ctype, Pointer) else ctype.of if isinstance(ctype, Array) else None
-            elif declarator.type in ("array_declarator", "abstract_array_declarator"):
-                size = declarator.child_by_field_name("size")
-                if isinstance(ctype, Array) and size is not None and text_of(size) in free:
-                    self.scope.names.setdefault(text_of(size), self.const(ctype.length, v.INT))
-                ctype = ctype.of if isinstance(ctype, Array) else ctype.to if isinstance(ctype, Pointer) else None
-            declarator = declarator.child_by_field_name("declarator") or next(
-                (one for one in declarator.named_children if one.type.endswith("declarator")), None
-            )
-        if ctype is not None:
-            self._deduce_type(named, ctype, free)
-
-    def _deduce_type(self, named: tree_sitter.Node, ctype: CType, free: set[str]) -> None:
-        while named.type in ("type_descriptor", "qualified_identifier"):
-            inner = named.child_by_field_name("type") or named.child_by_field_name("name")
-            if inner is None:
-                return
-            named = inner
-        name = text_of(named)
-        if named.type in ("type_identifier", "identifier") and name in free:
-            self.scope.names.setdefault(name, ctype)
-        elif named.type == "template_type":
-            arguments = named.child_by_field_name("arguments")
-            patterns = children(arguments) if arguments is not None else []
-            if isinstance(ctype, GroupType) and patterns:
-                size = text_of(patterns[0])
-                if size in free:
-                    self.scope.names.setdefault(size, self.const(ctype.width, v.INT))
-            elif isinstance(ctype, Record) and isinstance(ctype.declared, Instance):
-                self._deduce_arguments(text_of(named.child_by_field_name("name")), patterns, ctype.declared, free)
-
-    def _deduce_arguments(self, name: str, patterns: list[tree_sitter.Node], given: Instance, free: set[str]) -> None:
-        """The template arguments of a struct, and its template where a parameter stands for that."""
-        if name in free:
-            self.scope.names.setdefault(name, TemplateName(given.declaration.name))
-        for pattern, value in zip(patterns, given.choice.arguments, strict=False):
-            if isinstance(value, CType):
-                self._deduce_type(pattern, value, free)
-            elif text_of(pattern) in free:
-                self.scope.names.setdefault(text_of(pattern), value)
-
-    def _fit(self, parameter: tree_sitter.Node, argument: Expr) -> int:
-        """How well an argument fits; raises Undecided where it does not."""
-        ctype, reference = self.parameter_type(parameter, argument)
-        given = argument.ctype
-        if isinstance(given, Array) and isinstance(ctype, Pointer):
-            given = Pointer(given.of)
-        if v.same(ctype, given) or (isinstance(ctype, GroupType) and isinstance(given, GroupType)):
-            return _EXACT
-        if isinstance(ctype, LambdaType) or (reference and isinstance(ctype, Array)):
-            raise Undecided("an argument does not fit")
-        if isinstance(ctype, Record) and not isinstance(given, Record):
-            raise Undecided("an argument does not fit")
-        self.converted(argument, ctype, 0)
-        return _CONVERTED
-
-    def parameter_type(self, parameter: tree_sitter.Node, argument: Expr | None) -> tuple[CType, bool]:
-        """The type of a parameter, and whether it is a reference."""
-        base = self.type_of(parameter.child_by_field_name("type"))
-        declarator = parameter.child_by_field_name("declarator")
-        if base is None:
-            if argument is None:
-                raise self.undecided("a parameter of any type", parameter)
-            base = argument.ctype
-            if declarator is not None and "pointer" in declarator.type and isinstance(base, Pointer) and base.to:
-                base = base.to
-        ctype, reference = self.declared(base, declarator)
-        if isinstance(ctype, Array) and not reference:
-            ctype = Pointer(ctype.of)
-        return ctype, reference
+        bound = self.chosen_function(functions, given, arguments, node, outer)
+        return self._inlined(bound.function, bound.scope, arguments, before or [], node)
 
     # ---- bodies ---------------------------------------------------------------------------------------------------
 
@@ -514,28 +367,7 @@ class Calls(Nested):
         body = function.node.child_by_field_name("body")
         assert body is not None
         self.used[function.node.id] = function
-        saved, self.scope = self.scope, scope
-        unit, self.unit = self.unit, function.unit
-        try:
-            named = function.node.child_by_field_name("type")
-            ctype: CType | None = v.VOID
-            reference = False
-            trailing = next((one for one in children(function.declarator) if one.type == "trailing_return_type"), None)
-            if trailing is not None:
-                ctype = self.known_type(children(trailing)[0])
-            elif named is not None:
-                ctype = self.type_of(named)
-                outside = function.node.child_by_field_name("declarator")
-                while outside is not None and outside.type in ("pointer_declarator", "reference_declarator"):
-                    reference = reference or outside.type == "reference_declarator"
-                    if outside.type == "pointer_declarator":
-                        ctype = Pointer(None if ctype is v.VOID else ctype)
-                    outside = outside.child_by_field_name("declarator") or next(
-                        (one for one in outside.named_children if one.type.endswith("declarator")), None
-                    )
-        finally:
-            self.scope = saved
-            self.unit = unit
+        ctype, reference = self.returned_by(function, scope)
         frame = Frame(ctype, is_kernel=False)
         frame.is_reference = reference
         key = (function.unit, function.node.id, _instance_key(scope))
@@ -679,12 +511,6 @@ class Calls(Nested):
 def _storing(place: Place, value: Expr) -> Callable[[Wave, Lanes], None]:
     ev = value.ev
     return lambda wave, lanes: place.store(wave, lanes, ev(wave, lanes))
-
-
-def _takes(function: Function, count: int) -> bool:
-    parameters = function.parameters
-    required = sum(one.type == "parameter_declaration" for one in parameters)
-    return required <= count <= len(parameters)
 
 
 def _instance_key(scope: Scope) -> tuple[Any, ...]:

@@ -32,6 +32,7 @@ from portlint.verify.simulate.templates import (
     argument_key,
     choose,
     is_of_kind,
+    is_same_argument,
     template_name,
 )
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
@@ -654,9 +655,25 @@ class Compiler:
         if not isinstance(record.declared, Instance):
             return []
         own = [(one, record) for one in record.declared.methods.get(name, ())]
-        owner = record.declared.declaration.name
-        own += [(one, record) for one in self.program.functions.get(name, ()) if one.owner.partition("<")[0] == owner]
+        instance = record.declared
+        own += [(one, record) for one in self.program.functions.get(name, ()) if self._is_method_of(one, instance)]
         return own or [found for base in record.declared.bases for found in self.methods(base, name)]
+
+    def _is_method_of(self, function: Function, instance: Instance) -> bool:
+        """Whether a method that is defined outside structs is one of a struct: `X<T>::f` of any, `X<0>::f` of one."""
+        if function.owner.partition("<")[0] != instance.declaration.name:
+            return False
+        node = function.owner_type
+        listed = node.child_by_field_name("arguments") if node is not None else None
+        outer, self.scope = self.scope, Scope()
+        try:
+            written = [self.template_argument(one) for one in children(listed)] if listed is not None else []
+        except Undecided:
+            return True  # parameters of the template
+        finally:
+            self.scope = outer
+        pairs = zip(written, instance.choice.arguments, strict=False)
+        return all(is_same_argument(one, other) for one, other in pairs)
 
     # ---- declarators ----------------------------------------------------------------------------------------------
 

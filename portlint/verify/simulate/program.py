@@ -35,6 +35,21 @@ class Function(msgspec.Struct, frozen=True, eq=False):
     owner: str = ""
     """the struct of a method that is defined outside it"""
 
+    owner_type: tree_sitter.Node | None = None
+    """how the struct is written"""
+
+    @property
+    def is_specialisation(self) -> bool:
+        """Whether it stands in for a template for certain arguments: `template <> f<int>(...)`."""
+        return self.template is not None and not children(self.template) and not self.owner
+
+    @property
+    def special_arguments(self) -> list[tree_sitter.Node]:
+        """The template arguments that a specialisation is written with; it may leave them to be deduced."""
+        named = self.declarator.child_by_field_name("declarator")
+        listed = named.child_by_field_name("arguments") if named is not None else None
+        return children(listed) if listed is not None else []
+
     @property
     def declarator(self) -> tree_sitter.Node:
         """Name and parameters."""
@@ -153,14 +168,14 @@ class Program:
         if declarator is None or node.child_by_field_name("body") is None:
             return
         named = declarator.child_by_field_name("declarator")
-        owner = ""
+        owner = None
         while named is not None and named.type == "qualified_identifier":
-            owner = text_of(named.child_by_field_name("scope"))
+            owner = named.child_by_field_name("scope")
             named = named.child_by_field_name("name")
         if named is not None and named.type == "template_function":
             named = named.child_by_field_name("name")  # a specialisation
         name = text_of(named).replace(" ", "")
-        function = Function(name, node, template, unit, owner)
+        function = Function(name, node, template, unit, text_of(owner), owner)
         self.functions.setdefault(name, []).append(function)
 
     def _record(self, node: tree_sitter.Node, template: tree_sitter.Node | None, unit: str) -> None:
