@@ -187,6 +187,66 @@ def test_shared_memory_is_one_for_a_block_and_dynamic_memory_one_for_all_names()
     assert found == [63 - t + 8 for t in range(64)]
 
 
+UNIONS = """
+template <typename T, int N> struct Packed {
+  using Alias = union { uint4 whole; T part[N]; };
+  Alias data;
+  __device__ void put(T v, int at) { data.part[at] = v; }
+};
+union Bits { float number; unsigned bits; unsigned char bytes[4]; };
+struct Tagged { int tag; Bits held; };
+"""
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        ("Bits b; b.number = 1.0f; r = b.bits == 0x3f800000u;", [1] * 32),
+        ("Bits b; b.bits = 0x01020304 + t; r = b.bytes[0] + b.bytes[3] * 1000;", [1004 + t for t in range(32)]),
+        ("r = sizeof(Bits) * 10 + sizeof(Tagged);", [48] * 32),
+        ("Packed<int, 4> p; for (int i = 0; i < 4; ++i) p.put(i * t, i); Packed<int, 4> q; "
+         "q.data.whole = p.data.whole; r = q.data.part[3];", [3 * t for t in range(32)]),
+        ("Packed<short, 8> p; for (int i = 0; i < 8; ++i) p.put(i, i); r = p.data.whole.y;", [3 << 16 | 2] * 32),
+        ("Tagged a; a.tag = t; a.held.bits = 5; Tagged b = a; r = b.tag * 10 + b.held.bits;",
+         [t * 10 + 5 for t in range(32)]),
+        ("union { int i; unsigned u; } u; u.i = -1; r = u.u == 0xffffffffu;", [1] * 32),
+        ("Bits b{}; r = b.bits;", [0] * 32),
+        ("Bits b; b.bytes[0] = 1; r = b.bits;", "undefined"),
+        ("Bits b = {1.0f}; r = b.bits;", None),
+    ],
+)  # fmt: skip
+def test_the_members_of_a_union_share_their_bytes(statements: str, expected: object) -> None:
+    if expected is None:
+        with pytest.raises(Undecided):
+            lanes_of(statements, before=UNIONS)
+    elif expected == "undefined":
+        with pytest.raises(Fault):
+            lanes_of(statements, before=UNIONS)
+    else:
+        assert lanes_of(statements, before=UNIONS) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("__low2float(__half2{1.0f, 2.0f} * __half2{3.0f, 4.0f})", 3.0),
+        ("__high2float(__hfma2(__float2half2_rn(2.0f), __floats2half2_rn(1.0f, 3.0f), __half2half2((half)0.5f)))", 6.5),
+        ("__half22float2(__float22half2_rn(make_float2(2049.0f, 1.0f))).x", 2048.0),
+        ("(float)__high2half(__halves2half2((half)1.0f, (half)7.0f))", 7.0),
+        ("__low2float(__floats2bfloat162_rn(1.00390625f, 1.0f))", 1.0),
+    ],
+)
+def test_pairs_are_computed_with_element_by_element(expression: str, expected: float) -> None:
+    assert value_of(expression, "float") == expected
+
+
+def test_a_pair_is_changed_in_place() -> None:
+    assert (
+        lanes_of("half2 h = __float2half2_rn(3.0f); h *= h; h -= __float2half2_rn(1.0f); r = __low2float(h);")
+        == [8] * 32
+    )
+
+
 def test_a_grid_of_blocks_and_threads_in_three_dimensions() -> None:
     text = """__global__ void k(int* out) {
         int t = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);

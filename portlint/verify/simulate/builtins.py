@@ -13,6 +13,7 @@ from portlint.verify.simulate.compiler import Expr, GroupType, Slot
 from portlint.verify.simulate.expressions import Expressions
 from portlint.verify.simulate.faults import Fault
 from portlint.verify.simulate.machine import Step, Wave, pointee
+from portlint.verify.simulate.pairs import pair_call
 from portlint.verify.simulate.program import children, text_of
 from portlint.verify.simulate.values import CType, Lanes, Pointer, Record, Scalar, Values
 from portlint.verify.simulate.warps import ballot, groups, over_groups, shuffle
@@ -215,6 +216,8 @@ class Builtins(Expressions):
 
     def _table(self, name: str, arguments: list[Expr], node: tree_sitter.Node) -> Expr | None:
         line = self.line(node)
+        if (pair := pair_call(name, arguments)) is not None:
+            return pair
         unary = _BITS.get(name) or _REINTERPRETED.get(name)
         if unary and len(arguments) == 1:
             return self.applied(unary[1], v.lift(unary[2]), self.converted(arguments[0], unary[0], line))

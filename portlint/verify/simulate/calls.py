@@ -26,7 +26,7 @@ from portlint.verify.simulate.machine import Execute, Step, Wave
 from portlint.verify.simulate.overloads import Overloads, takes
 from portlint.verify.simulate.program import Function, children, declared_name, text_of
 from portlint.verify.simulate.templates import TemplateName, argument_key
-from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
+from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Union, Values
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -305,7 +305,7 @@ class Calls(Overloads):
         leaves = [leaf for _, leaf in ctype.leaves]
         if ctype is v.DIM3:
             arguments = [*arguments, *(self.const(1, v.UINT) for _ in range(3 - len(arguments)))]
-        if constructors or len(arguments) != len(leaves):
+        if constructors or len(arguments) != len(leaves) or isinstance(ctype, Union):
             raise self.undecided(f"'{text_of(node)[:40]}' constructs '{ctype}'", node)
         evs = [self.converted(one, leaf, self.line(node)).ev for one, leaf in zip(arguments, leaves, strict=True)]
         return Expr(ctype, lambda wave, lanes: list(zip(*(one(wave, lanes) for one in evs), strict=True)))

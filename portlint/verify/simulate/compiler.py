@@ -35,7 +35,7 @@ from portlint.verify.simulate.templates import (
     is_same_argument,
     template_name,
 )
-from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
+from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Union, Values
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -342,9 +342,9 @@ class Compiler:
                 return self.type_of(children(node)[0])
             case "decltype":
                 return self.expression(children(node)[0]).ctype
-            case "struct_specifier" | "class_specifier" if node.child_by_field_name("body") is None:
+            case "struct_specifier" | "class_specifier" | "union_specifier" if node.child_by_field_name("body") is None:
                 return self.named_type(text_of(node.child_by_field_name("name")), node)
-            case "struct_specifier" | "class_specifier":
+            case "struct_specifier" | "class_specifier" | "union_specifier":
                 return self.instantiated(self.only_definition(node))
         raise self.undecided(f"type '{text_of(node)[:40]}'", node)
 
@@ -546,7 +546,8 @@ class Compiler:
             self.scope.names.update(choice.names)
             instance = Instance(choice, self.scope)
             fields = self._fields(instance)
-            record = Record(declaration.name, fields, instance)
+            kind = Union if declaration.node.type == "union_specifier" else Record
+            record = kind(declaration.name, fields, instance)
             self.scope.names[declaration.name] = record
             self._records[key] = record
             return record
@@ -602,7 +603,7 @@ class Compiler:
         if named is not None and named.type == "enum_specifier":
             self._enumerators(named)
             return []
-        if named is not None and named.type in ("struct_specifier", "class_specifier"):
+        if named is not None and named.type in ("struct_specifier", "class_specifier", "union_specifier"):
             name = text_of(named.child_by_field_name("name"))
             if named.child_by_field_name("body") is not None and name:
                 self.scope.names[name] = self.known_type(named)

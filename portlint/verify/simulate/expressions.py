@@ -21,8 +21,9 @@ from portlint.verify.simulate.compiler import (
 )
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.machine import Evaluate, Wave, pointee
+from portlint.verify.simulate.pairs import pair_operator
 from portlint.verify.simulate.program import children, text_of
-from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
+from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Union, Values
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -271,7 +272,8 @@ class Expressions(Compiler):
         if isinstance(left.ctype, Pointer) or isinstance(right.ctype, Pointer):
             return self._pointer_arithmetic(symbol, left, right, node)
         if not isinstance(left.ctype, Scalar) or not isinstance(right.ctype, Scalar):
-            called = self.operator_call(f"operator{symbol}", [left, right], node)
+            called = pair_operator(symbol, left, right)
+            called = called or self.operator_call(f"operator{symbol}", [left, right], node)
             if called is None:
                 raise self.undecided(f"'{text_of(node)[:40]}' of '{left.ctype}' and '{right.ctype}'", node)
             return called
@@ -672,6 +674,8 @@ class Expressions(Compiler):
                 return [None if one is None else (one[0], one[1] + at) for one in address(wave, lanes)]
 
             return self.placed(Cell(ctype, moved, self.line(node)))
+        if isinstance(record, Union):
+            raise self.undecided("a union that is in no memory", node)
         first, last = record.leaf_range(name)
         ev = held.ev
         if isinstance(ctype, Array):
@@ -689,8 +693,12 @@ class Expressions(Compiler):
             return self.assignable(self.expression(inner[0]), ctype, node) if inner else self.zero(ctype, node)
         if isinstance(ctype.declared, Instance) and self.methods(ctype, ctype.declared.declaration.name):
             return self.construct(ctype, [self.expression(one) for one in inner], node)
-        cells = {at: expr for at, _, expr in self.initialised(node, ctype, self.line(node))}
-        evs = [cells[at].ev for at, _ in ctype.leaves]
+        if isinstance(ctype, Union) and not inner:
+            return self.zero(ctype, node)
+        cells = {(at, leaf): expr for at, leaf, expr in self.initialised(node, ctype, self.line(node))}
+        if not cells.keys() >= set(ctype.leaves):
+            raise self.undecided("a union is initialised", node)
+        evs = [cells[leaf].ev for leaf in ctype.leaves]
         return Expr(ctype, lambda wave, lanes: list(zip(*(one(wave, lanes) for one in evs), strict=True)))
 
     def zero(self, ctype: CType, node: tree_sitter.Node) -> Expr:
@@ -710,7 +718,7 @@ class Expressions(Compiler):
         if isinstance(ctype, Array):
             parts = [(index * ctype.of.size, ctype.of) for index in range(ctype.length or 0)]
         elif isinstance(ctype, Record):
-            parts = list(ctype.fields.values())
+            parts = list(ctype.fields.values())[: 1 if isinstance(ctype, Union) else None]
         items = children(node) if node is not None and node.type == "initializer_list" else []
         for index, (at, part) in enumerate(parts):
             item = items[index] if index < len(items) else None

@@ -111,6 +111,24 @@ class Record(CType):
         raise KeyError(field)
 
 
+class Union(Record):
+    """A union. What is copied are the bytes of its largest member, as integers where it has such a one."""
+
+    def __init__(self, name: str, fields: Iterable[tuple[str, CType]], declared: Any = None) -> None:
+        members = dict(fields)
+        super().__init__(name, members.items(), declared)
+        self.fields = {field: (0, ctype) for field, ctype in members.items()}
+        self.size = max((-(-one.size // self.alignment) * self.alignment for one in members.values()), default=1)
+        largest = [one for one in members.values() if one.size == max(each.size for each in members.values())]
+        chosen = sorted(largest, key=lambda one: (not _is_whole(one), -len(one.leaves)))
+        self._leaves = chosen[0].leaves if chosen else ()
+
+
+def _is_whole(ctype: CType) -> bool:
+    """Whether all bits of a type are those of integers, which a copy keeps as they are."""
+    return all(isinstance(leaf, Scalar) and not leaf.is_float for _, leaf in ctype.leaves)
+
+
 def _alignment(ctype: CType) -> int:
     if isinstance(ctype, Array):
         return _alignment(ctype.of)
