@@ -107,9 +107,12 @@ _CONVERSIONS: Mapping[str, Scalar] = {
         ("__half2float", "__bfloat162float", "__int2float_rn", "__uint2float_rn", "__double2float_rn"), v.FLOAT
     ),
     **dict.fromkeys(("__float2bfloat16", "__float2bfloat16_rn", "__double2bfloat16"), v.BFLOAT),
-    **dict.fromkeys(("__float2int_rz", "__double2int_rz"), v.INT),
-    **dict.fromkeys(("__float2uint_rz",), v.UINT),
 }
+_ROUNDINGS: Mapping[str, Callable[[float], float]] = {
+    "rz": math.trunc, "rn": round, "ru": math.ceil, "rd": math.floor,
+}  # fmt: skip
+_TO_INTEGER = re.compile(r"__(?:float|double|half|bfloat16)2(int|uint|ll|ull|short|ushort)_(rz|rn|ru|rd)")
+_INTEGERS = {"int": v.INT, "uint": v.UINT, "ll": v.LONG, "ull": v.ULONG, "short": v.SHORT, "ushort": v.USHORT}
 _HALVES = {"__hadd": "+", "__hsub": "-", "__hmul": "*", "__hdiv": "/", "__hlt": "<", "__hgt": ">", "__heq": "=="}
 _LARGEST: Mapping[str, float] = {
     "float": 3.4028234663852886e38, "double": 1.7976931348623157e308, "half": 65504.0,
@@ -223,6 +226,10 @@ class Builtins(Expressions):
             return self.applied(unary[1], v.lift(unary[2]), self.converted(arguments[0], unary[0], line))
         if name in _CONVERSIONS and len(arguments) == 1:
             return self.converted(arguments[0], _CONVERSIONS[name], line)
+        if (whole := _TO_INTEGER.fullmatch(name)) and len(arguments) == 1:
+            rounding = v.lift(_safe(lambda x: float(_ROUNDINGS[whole[2]](x)) if math.isfinite(x) else x))
+            number = self.applied(v.DOUBLE, rounding, self.converted(arguments[0], v.DOUBLE, line))
+            return self.converted(number, _INTEGERS[whole[1]], line)
         if name in _HALVES and len(arguments) == 2:
             return self.binary(_HALVES[name], arguments[0], arguments[1], node)
         if rounded := _ROUNDED.fullmatch(name):

@@ -21,6 +21,7 @@ from portlint.verify.simulate.compiler import (
     Slot,
     addressed_names,
 )
+from portlint.verify.simulate.constants import folded, may_be_folded
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Execute, Step, Wave
 from portlint.verify.simulate.overloads import Overloads, takes
@@ -336,7 +337,10 @@ class Calls(Overloads):
     ) -> Expr:
         given = [self.template_argument(one) for one in template] if template is not None else []
         bound = self.chosen_function(functions, given, arguments, node, outer)
-        return self._inlined(bound.function, bound.scope, arguments, before or [], node)
+        called = self._inlined(bound.function, bound.scope, arguments, before or [], node)
+        if not before and may_be_folded(bound.function, arguments, UNKNOWN):
+            called.const = folded(self, called, UNKNOWN)
+        return called
 
     # ---- bodies ---------------------------------------------------------------------------------------------------
 

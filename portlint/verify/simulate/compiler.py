@@ -756,6 +756,25 @@ class Compiler:
             self.scope = outer
             self._resolving.discard(name)
 
+    def variable_template(self, name: str, given: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
+        """A constant that is a template, for its arguments."""
+        found = self.program.variables.get(name)
+        value = found.declarator.child_by_field_name("value") if found is not None else None
+        if found is None or found.template is None or value is None or name in self.program.special_variables:
+            raise self.undecided(f"'{text_of(node)[:40]}' is defined elsewhere", node)
+        arguments = [self.template_argument(one) for one in given]
+        outer, self.scope = self.scope, Scope()
+        try:
+            self.bind_template(found.template, arguments, node)
+            named = self.type_of(found.declaration.child_by_field_name("type"))
+            expr = self._single(value)
+            expr = self.converted(expr, named, self.line(node)) if named is not None else expr
+        finally:
+            self.scope = outer
+        if expr.const is UNKNOWN:
+            raise self.undecided(f"'{text_of(node)[:40]}' is not known before the run", node)
+        return expr
+
     def _single(self, value: tree_sitter.Node) -> Expr:
         inner = children(value)
         return self.expression(inner[0] if value.type in ("initializer_list", "argument_list") and inner else value)

@@ -19,6 +19,7 @@ from portlint.verify.simulate.compiler import (
     LambdaType,
     Place,
 )
+from portlint.verify.simulate.constants import trait
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.machine import Evaluate, Wave, pointee
 from portlint.verify.simulate.pairs import pair_operator
@@ -184,8 +185,26 @@ class Expressions(Compiler):
                 return found
             raise self.undecided(f"'{text_of(node)}'", node)
         if scope is not None and scope.type == "template_type":
-            raise self.undecided(f"'{text_of(node)}' is defined elsewhere", node)
+            known = self._trait(scope, "") if text_of(name) == "value" else None
+            if known is None:
+                raise self.undecided(f"'{text_of(node)}' is defined elsewhere", node)
+            return known
         return self.expression(name)
+
+    def _template_function(self, node: tree_sitter.Node) -> Expr:
+        """`is_same_v<A, B>`, or a constant that is a template."""
+        known = self._trait(node, "_v")
+        if known is not None:
+            return known
+        name, listed = text_of(node.child_by_field_name("name")), node.child_by_field_name("arguments")
+        return self.variable_template(name, children(listed) if listed is not None else [], node)
+
+    def _trait(self, node: tree_sitter.Node, ending: str) -> Expr | None:
+        name, listed = text_of(node.child_by_field_name("name")), node.child_by_field_name("arguments")
+        if not name.endswith(ending) or name in self.program.records:
+            return None
+        said = trait(self, name.removesuffix(ending), children(listed) if listed is not None else [], node)
+        return None if said is None else self.const(int(said), v.BOOL)
 
     # ---- conversions ----------------------------------------------------------------------------------------------
 

@@ -122,6 +122,8 @@ class Program:
         self.templates: dict[str, list[tree_sitter.Node]] = {}
         """the parameters of class templates, one list for each declaration that is no specialisation"""
         self.variables: dict[str, Variable] = {}
+        self.special_variables: set[str] = set()
+        """those that are templates with specialisations"""
         self.aliases: dict[str, Alias] = {}
         self.enumerators: dict[str, tree_sitter.Node] = {}
         self.enums: set[str] = set()
@@ -217,7 +219,10 @@ class Program:
             self._read(named, template, unit)
         for declarator in node.children_by_field_name("declarator"):
             name = declared_name(declarator)
-            if name is not None and function_declarator(declarator) is None:
+            inner = declarator.child_by_field_name("declarator")
+            if inner is not None and inner.type == "template_function":
+                self.special_variables.add(text_of(name))
+            elif name is not None and function_declarator(declarator) is None:
                 self.variables.setdefault(text_of(name), Variable(text_of(name), node, declarator, template))
 
 

@@ -162,6 +162,11 @@ class Statements(Calls):
         self.scope.names[name] = self.instantiated(self.only_definition(node))
         return _nothing
 
+    def _do_union_specifier(self, node: tree_sitter.Node) -> Execute:
+        if node.child_by_field_name("name") is None:
+            raise self.undecided("a union without a name", node)  # whose members are visible here
+        return self._do_struct_specifier(node)
+
     def _do_enum_specifier(self, node: tree_sitter.Node) -> Execute:
         self._enumerators(node)
         return _nothing
