@@ -332,9 +332,9 @@ class Compiler:
                 return self.type_of(children(node)[0])
             case "decltype":
                 return self.expression(children(node)[0]).ctype
-            case "struct_specifier" | "class_specifier" if node.child_by_field_name("body") is None:
+            case "struct_specifier" | "class_specifier" | "union_specifier" if node.child_by_field_name("body") is None:
                 return self.named_type(text_of(node.child_by_field_name("name")), node)
-            case "struct_specifier" | "class_specifier":
+            case "struct_specifier" | "class_specifier" | "union_specifier":
                 name = text_of(node.child_by_field_name("name"))
                 return self.instantiated(RecordDeclaration(name, node, None, self.unit), [])
         raise self.undecided(f"type '{text_of(node)[:40]}'", node)
@@ -537,7 +537,8 @@ class Compiler:
                 self.bind_template(declaration.template, values, declaration.node)
             instance = Instance(declaration, self.scope)
             fields = self._fields(instance)
-            record = Record(declaration.name, fields, instance)
+            is_union = declaration.node.type == "union_specifier"
+            record = Record(declaration.name, fields, instance, is_union=is_union)
             self.scope.names[declaration.name] = record
             self._records[key] = record
             return record

@@ -672,6 +672,8 @@ class Expressions(Compiler):
                 return [None if one is None else (one[0], one[1] + at) for one in address(wave, lanes)]
 
             return self.placed(Cell(ctype, moved, self.line(node)))
+        if record.is_union:
+            raise self.undecided("a member of a union that is in no memory", node)
         first, last = record.leaf_range(name)
         ev = held.ev
         if isinstance(ctype, Array):
@@ -689,6 +691,8 @@ class Expressions(Compiler):
             return self.assignable(self.expression(inner[0]), ctype, node) if inner else self.zero(ctype, node)
         if isinstance(ctype.declared, Instance) and self.methods(ctype, ctype.declared.declaration.name):
             return self.construct(ctype, [self.expression(one) for one in inner], node)
+        if ctype.is_union:
+            raise self.undecided("a union is initialised", node)
         cells = {at: expr for at, _, expr in self.initialised(node, ctype, self.line(node))}
         evs = [cells[at].ev for at, _ in ctype.leaves]
         return Expr(ctype, lambda wave, lanes: list(zip(*(one(wave, lanes) for one in evs), strict=True)))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.verify.simulate.faults import Fault, Undecided
+from portlint.verify.simulate.faults import Fault, OutOfTime, Undecided
 from portlint.verify.simulate.memory import HOST, Address, Buffer
 from portlint.verify.simulate.values import CType, Lanes, Pointer, Record, Values
 
@@ -119,7 +119,7 @@ class Launch:
         if self.steps > _MOST_STEPS:
             raise Undecided("a loop does not end within the steps that are tried", line)
         if time.process_time() > self.until:
-            raise Undecided("running it takes too long", line)
+            raise OutOfTime("running it takes too long", line)
 
 
 class Block:

@@ -16,7 +16,7 @@ import msgspec
 from portlint.source import nearby
 from portlint.verify.simulate.definitions import Definition, defined_by, lines_using, users_with
 from portlint.verify.simulate.driver import driven
-from portlint.verify.simulate.faults import Fault, Undecided
+from portlint.verify.simulate.faults import Fault, OutOfTime, Undecided
 from portlint.verify.simulate.fragment import left_out_by
 from portlint.verify.simulate.inputs import Trial, fill_of, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
@@ -34,7 +34,7 @@ from portlint.verify.simulate.outcome import (
     shown,
     unlike,
 )
-from portlint.verify.simulate.program import Function
+from portlint.verify.simulate.program import Function, line_of, walk
 
 if TYPE_CHECKING:
     from portlint.source import Source
@@ -111,7 +111,7 @@ class _Proof:
     def _first(self, kernel: str) -> Outcome:
         """The first verdict that some kernel gives, a counterexample before a refutation."""
         kernels, lone = self._subjects(kernel)
-        if not kernels and not lone and self.line is not None:
+        if not kernels and not lone and self.line is not None and not _is_within(self.line, self._bodies()):
             definition = defined_by(self.source, self.line, self.target.width)
             found = self._defined(definition) if definition is not None else None
             if found is not None:
@@ -210,6 +210,7 @@ class _Proof:
         using = [one for one in own if any(one.first_line <= line <= one.last_line for line in lines)]
         host = [one for one in using if not _runs_on_device(one)]
         device = [one for one in using if one not in host]
+        elsewhere = [span for span in self._bodies() if span not in _spans(own)]
         kernels = [one for one in device if one.is_kernel]
         lone = []
         for function in device:
@@ -225,13 +226,18 @@ class _Proof:
             self.covered |= {
                 one for one in lines if function in lone and function.first_line <= one <= function.last_line
             }
-        missed = [line for line in lines if line not in self.covered and _is_within(line, device)]
+        missed = [line for line in lines if line not in self.covered and _is_within(line, _spans(device) + elsewhere)]
         if missed:
             yield Outcome(
                 "undecided", f"no launch that was tried reaches line {missed[0]}, which uses '{definition.name}'"
             )
         elif host:
             yield Outcome("undecided", f"'{definition.name}' is used on the host as well, in line {host[0].first_line}")
+
+    def _bodies(self) -> list[tuple[int, int]]:
+        """The lines of every function of the file, methods included."""
+        found = walk(self.program.root, "function_definition")
+        return [(line_of(one), one.end_point[0] + 1) for one in found]
 
     def _because_of(self, definition: Definition, function: Function, proven: Outcome) -> Outcome:
         """A proof, if the code goes on otherwise where the definition has another value."""
@@ -313,6 +319,9 @@ class _Proof:
                 self.covered |= {line for line in self.lines if self._is_reached(said, line)}
         except _Difference as difference:
             return self._proven(kernel, difference.found, valid)
+        except OutOfTime:
+            if not valid:
+                raise
         if not valid:
             if faults and self.line is None and pair.fault is not None:
                 return self._proven(kernel, pair.fault, 0)
@@ -451,8 +460,12 @@ class _Pair:
         return self._codes[key]
 
 
-def _is_within(line: int, functions: list[Function]) -> bool:
-    return any(one.first_line <= line <= one.last_line for one in functions)
+def _spans(functions: list[Function]) -> list[tuple[int, int]]:
+    return [(line_of(one.node), one.last_line) for one in functions]
+
+
+def _is_within(line: int, spans: list[tuple[int, int]]) -> bool:
+    return any(first <= line <= last for first, last in spans)
 
 
 def _is_alike(one: Counterexample | None, other: Counterexample | None) -> bool:
