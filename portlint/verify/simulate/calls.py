@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from portlint.verify.simulate import values as v
+from portlint.verify.simulate.collectives import Collectives
 from portlint.verify.simulate.compiler import (
     MOST_CALLS,
     UNKNOWN,
     Cell,
+    CollectiveType,
     Expr,
     Frame,
     GroupType,
@@ -24,7 +26,6 @@ from portlint.verify.simulate.compiler import (
 )
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Execute, Step, Wave
-from portlint.verify.simulate.nested import Nested
 from portlint.verify.simulate.program import Function, children, declared_name, text_of
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
@@ -43,7 +44,7 @@ class Bound:
         self.score = score
 
 
-class Calls(Nested):
+class Calls(Collectives):
     """Calls of functions, methods, lambdas and constructors."""
 
     def statement(self, node: tree_sitter.Node) -> Execute:
@@ -107,6 +108,9 @@ class Calls(Nested):
             return self._function_call(functions, template, self._arguments(listed), node)
         if name in self.program.records or name in self.program.aliases:
             return self._conversion(self._template_of(name, template, node), listed, node)
+        collective = self.collective(name, template) if template else None
+        if collective is not None:
+            return self._conversion(collective, listed, node)
         built = self.built_in(name, template, listed, node)
         if built is not None:
             return built
@@ -121,6 +125,8 @@ class Calls(Nested):
         return self.known_type(function) if template is not None else self.named_type(name, node)
 
     def _conversion(self, ctype: CType, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
+        if isinstance(ctype, CollectiveType):  # its argument is where it keeps what it needs
+            return Expr(ctype, lambda _, lanes: [0] * len(lanes))
         if not listed:
             if isinstance(ctype, Record) and self._constructors(ctype):
                 return self.construct(ctype, [], node)
@@ -181,6 +187,8 @@ class Calls(Nested):
         if text_of(function.child_by_field_name("operator")) == "->":
             held = self.followed(self.decayed(held, self.line(node)), node)
         name = text_of(field)
+        if isinstance(held.ctype, CollectiveType):
+            return self.collective_call(held.ctype, name, listed, node)
         if isinstance(held.ctype, GroupType):
             return self.group_call(held, held.ctype, name, self._arguments(listed), node)
         if not isinstance(held.ctype, Record):
@@ -201,6 +209,15 @@ class Calls(Nested):
             if methods:
                 return self._method(methods, held, None, listed, node)
         raise self.undecided(f"a call of '{text_of(node)[:40]}'", node)
+
+    def combined(self, operation: Expr, left: Expr, right: Expr, node: tree_sitter.Node) -> Expr:
+        """A call of a function object of the program."""
+        if isinstance(operation.ctype, LambdaType):
+            return self._lambda_call(operation.ctype.function, [left, right], node)
+        methods = self.methods(operation.ctype, "operator()") if isinstance(operation.ctype, Record) else []
+        if not methods:
+            raise self.undecided(f"a call of '{operation.ctype}'", node)
+        return self._method_with(methods, operation, None, [left, right], node)
 
     def _method(
         self,
