@@ -327,3 +327,17 @@ def test_what_is_not_understood_is_undecided(statements: str) -> None:
 
 def test_an_undefined_value_that_reaches_nothing_is_no_fault() -> None:
     assert lanes_of("int x; __shared__ int s[32]; s[t] = x; r = t;", machine=CUDA) == list(range(32))
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        ("Bits b; b.f = 1.0f; r = b.u >> 23;", 127),
+        ("Bits b; b.u = 0x40000000u; Bits c = b; r = c.f;", 2),
+        ("Packed p; p.all = 0x04030201; r = p.one[2] + sizeof(Packed);", 7),
+        ("union { int i; unsigned char c[4]; } u; u.i = 258; r = u.c[0];", 2),
+    ],
+)
+def test_members_of_a_union_share_their_bytes(statements: str, expected: int) -> None:
+    before = "union Bits { float f; unsigned u; }; using Packed = union { unsigned all; unsigned char one[4]; };"
+    assert lanes_of(statements, before=before)[0] == expected

@@ -86,3 +86,38 @@ def test_the_kernels_that_a_kernel_launches_are_compared(votes: str, count: str,
     text = LAUNCHES.replace("{ data", "{{ data").replace("count; }", "count; }}")
     outcome = proof(text.format(votes=votes, count=count, after=after), "const auto")
     assert outcome.verdict == verdict, outcome
+
+
+PARTITION = """
+__global__ void part(const int* in, int* out, int* first, int n) {
+    const int at = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % warpSize;
+    if (at >= n) return;
+    const BITS votes = __ballot(1);
+    int base = 0;
+    if (lane == 0) base = atomicAdd(first, COUNT(votes));
+    base = __shfl(base, 0);
+    out[base + lane] = in[at];
+}
+"""
+
+
+def test_elements_that_only_change_their_places_are_neither_lost_nor_made() -> None:
+    lost = PARTITION.replace("BITS", "unsigned").replace("COUNT", "__popc")
+    outcome = proof(lost, "const unsigned votes")
+    assert outcome.verdict == "proven", outcome
+    assert outcome.counterexample is not None
+    assert "elements" in outcome.counterexample.where
+    kept = PARTITION.replace("BITS", "unsigned long long").replace("COUNT", "__popcll")
+    assert proof(kept, "votes = ").verdict == "undecided"  # each run has an order of its own
+
+
+def test_a_wave_that_takes_a_row_takes_fewer_rows_by_intention() -> None:
+    text = """
+    __global__ void rows(const int* in, int* out, int* next) {
+        const int row = (blockIdx.x * blockDim.x + threadIdx.x) / warpSize, lane = threadIdx.x % warpSize;
+        int to = 0;
+        if (lane == 0) to = atomicAdd(next, 32);
+        to = __shfl(to, 0);
+        if (lane < 32) out[to + lane] = in[row * 32 + lane];
+    }"""
+    assert proof(text, "if (lane == 0)").verdict != "proven"

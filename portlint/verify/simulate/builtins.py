@@ -322,9 +322,7 @@ class Builtins(Expressions):
         result = Slot(v.INT, self.new_slot())
 
         def step(wave: Wave, lanes: Lanes) -> Step:
-            if len(lanes) + len(wave.exited) != len(wave.lanes):
-                missing = [lane for lane in wave.lanes if lane not in lanes and lane not in wave.exited]
-                raise Fault("barrier", f"a barrier is reached without {len(missing)} of the lanes of its wave", line)
+            all_at_barrier(wave, lanes, line)
             votes = wave.truth(vote(wave, lanes), line) if vote is not None else []
             answer = yield kind, votes
             result.store(wave, lanes, [answer] * len(lanes))
@@ -581,6 +579,13 @@ class Builtins(Expressions):
             return [_folded(kind, [held.get(lane) for lane in one], ctype) for one in members(wave, lanes)]
 
         return Expr(ctype, run)
+
+
+def all_at_barrier(wave: Wave, lanes: Lanes, line: int) -> None:
+    """Raise a fault where some lanes of a wave do not come to a barrier."""
+    if len(lanes) + len(wave.exited) != len(wave.lanes):
+        missing = [lane for lane in wave.lanes if lane not in lanes and lane not in wave.exited]
+        raise Fault("barrier", f"a barrier is reached without {len(missing)} of the lanes of its wave", line)
 
 
 def _ranks(members: list[Lanes], lanes: Lanes) -> Values:

@@ -10,6 +10,7 @@ from portlint.verify.simulate.compiler import (
     MOST_CALLS,
     UNKNOWN,
     Cell,
+    CollectiveType,
     Expr,
     Frame,
     GroupType,
@@ -27,7 +28,7 @@ from portlint.verify.simulate.machine import Execute, Step, Wave
 from portlint.verify.simulate.overloads import Overloads, takes
 from portlint.verify.simulate.program import Function, children, declared_name, text_of
 from portlint.verify.simulate.templates import TemplateName, argument_key
-from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Union, Values
+from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -99,6 +100,9 @@ class Calls(Overloads):
             return self._function_call(functions, template, self._arguments(listed), node)
         if name in self.program.records or name in self.program.aliases:
             return self._conversion(self._template_of(name, template, node), listed, node)
+        collective = self.collective(name, template) if template else None
+        if collective is not None:
+            return self._conversion(collective, listed, node)
         built = self.built_in(name, template, listed, node)
         if built is not None:
             return built
@@ -113,6 +117,8 @@ class Calls(Overloads):
         return self.known_type(function) if template is not None else self.named_type(name, node)
 
     def _conversion(self, ctype: CType, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
+        if isinstance(ctype, CollectiveType):  # its argument is where it keeps what it needs
+            return Expr(ctype, lambda _, lanes: [0] * len(lanes))
         if not listed:
             if isinstance(ctype, Record) and self._constructors(ctype):
                 return self.construct(ctype, [], node)
@@ -173,6 +179,8 @@ class Calls(Overloads):
         if text_of(function.child_by_field_name("operator")) == "->":
             held = self.followed(self.decayed(held, self.line(node)), node)
         name = text_of(field)
+        if isinstance(held.ctype, CollectiveType):
+            return self.collective_call(held.ctype, name, listed, node)
         if isinstance(held.ctype, GroupType):
             return self.group_call(held, held.ctype, name, self._arguments(listed), node)
         if not isinstance(held.ctype, Record):
@@ -193,6 +201,15 @@ class Calls(Overloads):
             if methods:
                 return self._method(methods, held, None, listed, node)
         raise self.undecided(f"a call of '{text_of(node)[:40]}'", node)
+
+    def combined(self, operation: Expr, left: Expr, right: Expr, node: tree_sitter.Node) -> Expr:
+        """A call of a function object of the program."""
+        if isinstance(operation.ctype, LambdaType):
+            return self._lambda_call(operation.ctype.function, [left, right], node)
+        methods = self.methods(operation.ctype, "operator()") if isinstance(operation.ctype, Record) else []
+        if not methods:
+            raise self.undecided(f"a call of '{operation.ctype}'", node)
+        return self._method_with(methods, operation, None, [left, right], node)
 
     def _method(
         self,
@@ -306,7 +323,7 @@ class Calls(Overloads):
         leaves = [leaf for _, leaf in ctype.leaves]
         if ctype is v.DIM3:
             arguments = [*arguments, *(self.const(1, v.UINT) for _ in range(3 - len(arguments)))]
-        if constructors or len(arguments) != len(leaves) or isinstance(ctype, Union):
+        if constructors or len(arguments) != len(leaves) or ctype.is_union:
             raise self.undecided(f"'{text_of(node)[:40]}' constructs '{ctype}'", node)
         evs = [self.converted(one, leaf, self.line(node)).ev for one, leaf in zip(arguments, leaves, strict=True)]
         return Expr(ctype, lambda wave, lanes: list(zip(*(one(wave, lanes) for one in evs), strict=True)))

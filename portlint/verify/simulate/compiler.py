@@ -35,11 +35,15 @@ from portlint.verify.simulate.templates import (
     is_same_argument,
     template_name,
 )
-from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Union, Values
+from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
     import tree_sitter
 
+_COLLECTIVES = {"WarpReduce": 2, "WarpScan": 2, "BlockReduce": 6}
+"""and how many template arguments each has at most"""
+_STORAGE = Record("TempStorage", [("held", v.UCHAR)])
+"""of a collective: what it keeps there is its own business"""
 _ACCUMULATORS = ("acc_type", "acc_type_device", "opmath_type", "AccumulateType")
 MOST_CALLS = 60
 """calls within calls; beyond that code is taken to be recursive"""
@@ -55,6 +59,18 @@ class GroupType(CType):
     def __init__(self, kind: str, width: int = 0) -> None:
         super().__init__(f"{kind} of {width}" if width else kind)
         self.kind = kind
+        self.width = width
+
+
+class CollectiveType(CType):
+    """A collective of CUB or hipCUB: kind "WarpReduce", "WarpScan" or "BlockReduce", and its logical warp."""
+
+    size = 1
+
+    def __init__(self, kind: str, of: CType, width: int) -> None:
+        super().__init__(f"{kind} of {of}")
+        self.kind = kind
+        self.of = of
         self.width = width
 
 
@@ -383,6 +399,12 @@ class Compiler:
             member = self.member_type(owner, text_of(name))
             if member is not None:
                 return member
+        if text_of(name) == "TempStorage" and scope is not None:
+            with suppress(Undecided):
+                is_template = scope.type == "template_type"
+                around = self._template_type(scope) if is_template else self.named_type(text_of(scope), scope)
+                if isinstance(around, CollectiveType):
+                    return _STORAGE
         if scope is not None and scope.type == "template_type":
             arguments = scope.child_by_field_name("arguments")
             given = children(arguments) if arguments is not None else []
@@ -428,7 +450,18 @@ class Compiler:
             return self._alias(name, self.program.aliases[name], given, node)
         if name in self.program.records:
             return self.instantiated(choose(self, name, [self.template_argument(one) for one in given], node))
+        collective = self.collective(name, given)
+        if collective is not None:
+            return collective
         raise self.undecided(f"type '{name}' is defined elsewhere", node)
+
+    def collective(self, name: str, given: list[tree_sitter.Node]) -> CollectiveType | None:
+        """A collective of CUB or hipCUB; None for another template."""
+        if not 1 <= len(given) <= _COLLECTIVES.get(name, 0):
+            return None
+        is_of_warp = name.startswith("Warp")
+        width = self.template_value(given[1]) if is_of_warp and len(given) > 1 else self.machine.width
+        return CollectiveType(name, self.known_type(given[0]), width)
 
     def _alias(self, name: str, alias: Alias, given: list[tree_sitter.Node], node: tree_sitter.Node) -> CType:
         values = [self.template_argument(one) for one in given]
@@ -546,8 +579,8 @@ class Compiler:
             self.scope.names.update(choice.names)
             instance = Instance(choice, self.scope)
             fields = self._fields(instance)
-            kind = Union if declaration.node.type == "union_specifier" else Record
-            record = kind(declaration.name, fields, instance)
+            is_union = declaration.node.type == "union_specifier"
+            record = Record(declaration.name, fields, instance, is_union=is_union)
             self.scope.names[declaration.name] = record
             self._records[key] = record
             return record

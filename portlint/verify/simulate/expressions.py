@@ -24,7 +24,7 @@ from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.machine import Evaluate, Wave, pointee
 from portlint.verify.simulate.pairs import pair_operator
 from portlint.verify.simulate.program import children, text_of
-from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Union, Values
+from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -693,8 +693,8 @@ class Expressions(Compiler):
                 return [None if one is None else (one[0], one[1] + at) for one in address(wave, lanes)]
 
             return self.placed(Cell(ctype, moved, self.line(node)))
-        if isinstance(record, Union):
-            raise self.undecided("a union that is in no memory", node)
+        if record.is_union:
+            raise self.undecided("a member of a union that is in no memory", node)
         first, last = record.leaf_range(name)
         ev = held.ev
         if isinstance(ctype, Array):
@@ -712,7 +712,7 @@ class Expressions(Compiler):
             return self.assignable(self.expression(inner[0]), ctype, node) if inner else self.zero(ctype, node)
         if isinstance(ctype.declared, Instance) and self.methods(ctype, ctype.declared.declaration.name):
             return self.construct(ctype, [self.expression(one) for one in inner], node)
-        if isinstance(ctype, Union) and not inner:
+        if ctype.is_union and not inner:
             return self.zero(ctype, node)
         cells = {(at, leaf): expr for at, leaf, expr in self.initialised(node, ctype, self.line(node))}
         if not cells.keys() >= set(ctype.leaves):
@@ -737,7 +737,7 @@ class Expressions(Compiler):
         if isinstance(ctype, Array):
             parts = [(index * ctype.of.size, ctype.of) for index in range(ctype.length or 0)]
         elif isinstance(ctype, Record):
-            parts = list(ctype.fields.values())[: 1 if isinstance(ctype, Union) else None]
+            parts = list(ctype.fields.values())[: 1 if ctype.is_union else None]
         items = children(node) if node is not None and node.type == "initializer_list" else []
         for index, (at, part) in enumerate(parts):
             item = items[index] if index < len(items) else None

@@ -132,12 +132,12 @@ def trials(source: Source, program: Program, machine: Machine, kernel: Function,
     launches = launches_of(source, program, machine, kernel.name)
     blocks, are_known = _blocks(source, kernel, launches)
     templates = list(islice(_templates(program, machine, kernel, launches), _MOST_TEMPLATES)) or [{}]
+    shapes = list(product(blocks, templates))
     two_dimensional = "threadIdx.y" in text_of(kernel.node)
     found = (
         Trial(dimensions, chosen, numbers, fields, profile, not are_known and block < machine.width)
-        for variant, (turn, (at, (block, template))) in enumerate(
-            product(range(len(PROFILES)), enumerate(product(blocks, templates)))
-        )
+        for number, (turn, (at, (block, template))) in enumerate(product(range(most), enumerate(shapes)))
+        for variant in (number + turn // len(PROFILES),)  # later turns pair their inputs with other sizes
         for profile in (PROFILES[(turn + at) % len(PROFILES)],)
         if block < _MOST_BLOCK or turn == 0 or len(blocks) == 1
         for dimensions in (Dimensions(block=_shape(block, two_dimensional), grid=(2 if variant % 2 else 1, 1, 1)),)

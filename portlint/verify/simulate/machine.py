@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.verify.simulate.faults import Fault, Undecided
+from portlint.verify.simulate.faults import Fault, OutOfTime, Undecided
 from portlint.verify.simulate.memory import HOST, Address, Buffer
 from portlint.verify.simulate.values import CType, Lanes, Pointer, Record, Values
 
-Step: TypeAlias = "Generator[tuple[str, list[int]], Any, Lanes]"
+Step: TypeAlias = "Generator[tuple[str, list[Any]], Any, Lanes]"
 """a statement being executed: yields where the wave waits for the block, returns the lanes that come out of it"""
 Evaluate: TypeAlias = "Callable[[Wave, Lanes], Values]"
 Execute: TypeAlias = "Callable[[Wave, Lanes], Step]"
@@ -119,7 +119,7 @@ class Launch:
         if self.steps > _MOST_STEPS:
             raise Undecided("a loop does not end within the steps that are tried", line)
         if time.process_time() > self.until:
-            raise Undecided("running it takes too long", line)
+            raise OutOfTime("running it takes too long", line)
 
 
 class Block:
@@ -288,7 +288,7 @@ def _run_block(block: Block, order: random.Random | None) -> list[Wave]:
     return waves
 
 
-def _answers(votes: list[tuple[int, str, list[int]]]) -> dict[int, Any]:
+def _answers(votes: list[tuple[int, str, list[Any]]]) -> dict[int, Any]:
     """What each wave gets back from a barrier that counts or votes."""
     found: dict[int, Any] = {}
     for first, kind, _ in votes:
@@ -300,4 +300,6 @@ def _answers(votes: list[tuple[int, str, list[int]]]) -> dict[int, Any]:
                 found[first] = int(all(values))
             case "or":
                 found[first] = int(any(values))
+            case "gather":
+                found[first] = values
     return found

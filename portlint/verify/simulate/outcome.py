@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -11,9 +11,14 @@ import msgspec
 from portlint.verify.simulate.faults import Fault
 from portlint.verify.simulate.launch import Result, written
 from portlint.verify.simulate.machine import Machine
+from portlint.verify.simulate.memory import HOST
 from portlint.verify.simulate.values import CType, Scalar
 
 _TOLERANCE: Mapping[str, float] = {"half": 2e-2, "bfloat16": 6e-2, "float": 1e-4, "double": 1e-9}
+
+
+_MANY = 8
+"""values that are the same in two buffers by chance only"""
 
 
 class Counterexample(msgspec.Struct, frozen=True):
@@ -133,11 +138,39 @@ def multiset(result: Result) -> dict[str, list[Any]]:
     return {name: sorted(values, key=lambda one: (one is None, one or 0)) for name, values in found.items()}
 
 
-def unlike(wanted: Result, got: Result) -> Counterexample | None:
+def rearranged(wanted: Result, other: Result, got: Result) -> set[str]:
+    """The buffers that two runs leave with the values of another one in some order, of which a third reads as much.
+
+    No wave adds a value of its own to these, so they hold the same at any width, also where the code asks for it.
+    """
+    pairs = _permutations(wanted) & _permutations(other)
+    return {name for name, source in pairs if _given(wanted, source).keys() == _given(got, source).keys()}
+
+
+def _permutations(result: Result) -> set[tuple[str, str]]:
+    """A buffer that has been written, and one whose values it has."""
+    given = {name: sorted(_given(result, name).values()) for name in result.buffers}
+    return {
+        (name, source)
+        for name, values in multiset(result).items()
+        if len(values) >= _MANY and len(set(values)) > 1 and None not in values
+        for source, held in given.items()
+        if source != name and held == values
+    }
+
+
+def _given(result: Result, name: str) -> dict[int, Any]:
+    """What the kernel has read of the numbers that the host has put into a buffer, by offset."""
+    cells = result.buffers[name].cells if name in result.buffers else {}
+    kept = {at: cell for at, cell in cells.items() if cell[2] == HOST and isinstance(cell[0], Scalar)}
+    return {at: cell[1] for at, cell in kept.items()} if len({cell[0] for cell in kept.values()}) == 1 else {}
+
+
+def unlike(wanted: Result, got: Result, only: Collection[str] | None = None) -> Counterexample | None:
     """How the values that buffers are left with differ, their order left out; None where they do not."""
     one, other = multiset(wanted), multiset(got)
     kinds = {name: cell[0] for (name, _), cell in written(wanted).items()}
-    for name in sorted(one.keys() | other.keys()):
+    for name in sorted(one.keys() | other.keys() if only is None else only):
         left, right = one.get(name, []), other.get(name, [])
         ctype = kinds.get(name)
         if ctype is None or len(left) != len(right):

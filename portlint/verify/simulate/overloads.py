@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from portlint.verify.simulate import values as v
+from portlint.verify.simulate.collectives import Collectives
 from portlint.verify.simulate.compiler import Expr, GroupType, Instance, LambdaType, Scope
 from portlint.verify.simulate.faults import Undecided
-from portlint.verify.simulate.nested import Nested
 from portlint.verify.simulate.program import Function, children, text_of
 from portlint.verify.simulate.templates import TemplateName, is_of_kind, is_same_argument, template_name
 from portlint.verify.simulate.values import Array, CType, Pointer, Record
@@ -27,7 +27,7 @@ class Bound:
         self.score = score
 
 
-class Overloads(Nested):
+class Overloads(Collectives):
     """The choice among functions of a name."""
 
     def chosen_function(

@@ -5,6 +5,7 @@ A line of the result is the same line of its file, so that whatever happens in i
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ _BUILT_IN = {"INFINITY": "(__builtin_inff())", "NAN": '(__builtin_nanf(""))'}
 _WORDS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'|[A-Za-z_$][\w$]*|\.?[0-9](?:[\w.]|[eEpP][+-])*|\S|\s+')
 _NOT_CODE = re.compile(rb"//(?:[^\\\n]|\\.)*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,4}'", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_$]")
-_INCLUDE = re.compile(r'\s*"([^"]+)"')
+_INCLUDE = re.compile(r"""\s*(?:"([^"]+)"|<(\w+)(/[^>]+)>)""")
 _DROPPED = re.compile(
     rb"\b(?:__launch_bounds__|__align__|alignas|__attribute__|__declspec|__cluster_dims__)\s*\((?:[^()]|\([^()]*\))*\)"
     rb"|\b(?:__restrict__|__restrict|__forceinline__|__noinline__|__grid_constant__|__inline__|volatile|noexcept)\b"
@@ -159,9 +160,11 @@ class _Files:
             self.macros.pop(directive.text.strip(), None)
         elif kind == "include" and file:
             # the name is in quotes, which the masked text leaves empty
-            quoted = _INCLUDE.match(text[directive.argument : directive.end].decode(errors="replace"))
-            if quoted:
-                self._include(file, quoted[1])
+            named = _INCLUDE.match(text[directive.argument : directive.end].decode(errors="replace"))
+            if named and named[1]:
+                self._include(file, named[1])
+            elif named and named[2] in file.split(os.sep):  # a library names its own headers like others'
+                self._include(file, named[2] + named[3])
 
     def _include(self, file: str, name: str) -> None:
         found = nearby.find(file, name, _INCLUDE_ROOTS)

@@ -17,7 +17,7 @@ from portlint.source import nearby
 from portlint.verify.simulate.compiles import expanded_on, refused_by
 from portlint.verify.simulate.definitions import Definition, defined_by, lines_using, users_with
 from portlint.verify.simulate.driver import driven
-from portlint.verify.simulate.faults import Fault, Undecided
+from portlint.verify.simulate.faults import Fault, OutOfTime, Undecided
 from portlint.verify.simulate.fragment import left_out_by
 from portlint.verify.simulate.inputs import Trial, fill_of, names_in, trials
 from portlint.verify.simulate.launch import Result, compile_kernel, execute, program_of, written
@@ -29,12 +29,13 @@ from portlint.verify.simulate.outcome import (
     first_difference,
     has_part_in,
     is_about,
+    rearranged,
     relaxed,
     says_something,
     shown,
     unlike,
 )
-from portlint.verify.simulate.program import Function
+from portlint.verify.simulate.program import Function, line_of, walk
 
 if TYPE_CHECKING:
     from portlint.source import Source
@@ -53,9 +54,11 @@ _NO_LINE = 0
 
 
 class _Difference(Exception):
-    def __init__(self, found: Counterexample) -> None:
+    def __init__(self, found: Counterexample, kind: str = "") -> None:
         super().__init__(found.fault or found.where)
         self.found = found
+        self.kind = kind
+        """of a fault"""
 
 
 def prove(
@@ -111,7 +114,7 @@ class _Proof:
     def _first(self, kernel: str) -> Outcome:
         """The first verdict that some kernel gives, a counterexample before a refutation."""
         kernels, lone = self._subjects(kernel)
-        if not kernels and not lone and self.line is not None:
+        if not kernels and not lone and self.line is not None and not _is_within(self.line, self._bodies()):
             definition = defined_by(self.source, self.line, self.target.width)
             found = self._defined(definition) if definition is not None else None
             if found is not None:
@@ -210,6 +213,7 @@ class _Proof:
         using = [one for one in own if any(one.first_line <= line <= one.last_line for line in lines)]
         host = [one for one in using if not _runs_on_device(one)]
         device = [one for one in using if one not in host]
+        elsewhere = [span for span in self._bodies() if span not in _spans(own)]
         kernels = [one for one in device if one.is_kernel]
         lone = []
         for function in device:
@@ -225,13 +229,18 @@ class _Proof:
             self.covered |= {
                 one for one in lines if function in lone and function.first_line <= one <= function.last_line
             }
-        missed = [line for line in lines if line not in self.covered and _is_within(line, device)]
+        missed = [line for line in lines if line not in self.covered and _is_within(line, _spans(device) + elsewhere)]
         if missed:
             yield Outcome(
                 "undecided", f"no launch that was tried reaches line {missed[0]}, which uses '{definition.name}'"
             )
         elif host:
             yield Outcome("undecided", f"'{definition.name}' is used on the host as well, in line {host[0].first_line}")
+
+    def _bodies(self) -> list[tuple[int, int]]:
+        """The lines of every function of the file, methods included."""
+        found = walk(self.program.root, "function_definition")
+        return [(line_of(one), one.end_point[0] + 1) for one in found]
 
     def _because_of(self, definition: Definition, function: Function, proven: Outcome) -> Outcome:
         """A proof, if the code goes on otherwise where the definition has another value."""
@@ -313,6 +322,9 @@ class _Proof:
                 self.covered |= {line for line in self.lines if self._is_reached(said, line)}
         except _Difference as difference:
             return self._proven(kernel, difference.found, valid)
+        except OutOfTime:
+            if not valid:
+                raise
         if not valid:
             if faults and self.line is None and pair.fault is not None:
                 return self._proven(kernel, pair.fault, 0)
@@ -358,25 +370,27 @@ class _Pair:
         """The result of a launch that says something, or why it says nothing. Raises _Difference."""
         reference, _, aware = self._compiled(trial)
         fill = fill_of(trial)
-        wanted: Result | None = None
-        unordered = False
+        results: list[Result] = []
+        first: list[Result] | Exception = []
         for seed in _ORDERS:
             try:
-                result = execute(reference, trial.dimensions, trial.numbers, fill, seed, self.proof.until)
+                results.append(execute(reference, trial.dimensions, trial.numbers, fill, seed, self.proof.until))
             except Fault as fault:
                 self.fault = self.fault or Counterexample(str(trial), "", None, "", "", fault.reason, fault.line)
                 return f"at width 32 already: {fault.reason} (line {fault.line})"
-            if wanted is not None and first_difference(wanted, result, aware=False) is not None:
-                unordered = True
-                aware = aware or unlike(wanted, result) is not None
-            wanted = wanted or result
-        assert wanted is not None
-        if not written(wanted):
-            return "the kernel writes nothing"
-        for got in (one for seed in _TARGET_ORDERS for one in self._on_target(trial, seed)):
+            if not written(results[0]):
+                return "the kernel writes nothing"
+            first = first or self._at_once(trial)
+        wanted, other = results
+        unordered = first_difference(wanted, other, aware=False) is not None
+        aware = aware or (unordered and unlike(wanted, other) is not None)
+        if isinstance(first, Exception):
+            raise first
+        for got in (*first, *(one for seed in _TARGET_ORDERS[1:] for one in self._on_target(trial, seed))):
             if unordered and aware:
-                continue  # then only a fault says something
-            difference = unlike(wanted, got) if unordered else first_difference(wanted, got, aware=aware)
+                difference = unlike(wanted, got, rearranged(wanted, other, got))
+            else:
+                difference = unlike(wanted, got) if unordered else first_difference(wanted, got, aware=aware)
             if difference is not None:
                 raise _Difference(msgspec.structs.replace(difference, launch=str(trial)))
         if unordered and aware:
@@ -384,6 +398,15 @@ class _Pair:
         if aware and not says_something(wanted, got):
             return "what the kernel writes depends on the width by intention"
         return got
+
+    def _at_once(self, trial: Trial) -> list[Result] | Exception:
+        """The first run on the target. A mask that does not fit does so in any order, and ends the trial here."""
+        try:
+            return self._on_target(trial, _TARGET_ORDERS[0])
+        except (_Difference, Undecided) as error:
+            if isinstance(error, _Difference) and error.kind == "mask":
+                raise
+            return error
 
     def results(self, trial: Trial) -> tuple[Result, Result | Fault]:
         """What a launch comes to at width 32, and on the target."""
@@ -425,7 +448,8 @@ class _Pair:
                     machine = msgspec.structs.replace(machine, checks_masks=False)
             return relaxed(on, machine)
         except Fault as fault:
-            raise _Difference(Counterexample(str(trial), "", None, "", "", fault.reason, fault.line)) from None
+            found = Counterexample(str(trial), "", None, "", "", fault.reason, fault.line)
+            raise _Difference(found, fault.kind) from None
 
     def _compiled(self, trial: Trial, target: Machine | None = None) -> tuple[Code, Code, bool]:
         machine = target or self.target
@@ -439,8 +463,12 @@ class _Pair:
         return self._codes[key]
 
 
-def _is_within(line: int, functions: list[Function]) -> bool:
-    return any(one.first_line <= line <= one.last_line for one in functions)
+def _spans(functions: list[Function]) -> list[tuple[int, int]]:
+    return [(line_of(one.node), one.last_line) for one in functions]
+
+
+def _is_within(line: int, spans: list[tuple[int, int]]) -> bool:
+    return any(first <= line <= last for first, last in spans)
 
 
 def _is_alike(one: Counterexample | None, other: Counterexample | None) -> bool:
