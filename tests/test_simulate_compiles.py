@@ -58,6 +58,7 @@ def test_a_mask_of_64_bits_or_of_a_type_that_is_not_known_proves_nothing(mask: s
 
 def test_the_type_of_a_mask_matters_only_where_the_toolkit_asserts_it() -> None:
     assert said("own", "inline").verdict == "undecided"
+    assert said("own", "TREE_HOST_DEVICE").verdict == "proven"
     assert said("own", platform="cuda", width=32).verdict == "undecided"
     assert said("own", breaks=False).verdict == "undecided"
     assert said("own", before="__device__ bool __any_sync(unsigned mask, bool vote);").verdict == "proven"

@@ -346,3 +346,37 @@ def test_a_branch_on_what_an_idle_lane_holds_is_no_fault_where_nobody_looks_at_t
 def test_waves_of_32_lanes_on_hip_take_masks_of_either_size() -> None:
     text = STAGES.format(**LITERAL, shuffle=SYNC, barrier=BARRIER)
     assert proof(text, width=32).verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("caller", "verdict"),
+    [
+        ("", "undecided"),
+        ("template <unsigned M> __device__ int all(int v) { return swapped<M, int>(v); }", "undecided"),
+        ("__device__ int all(int v) { return swapped<0xffffffffu>(v) + swapped<0x3u>(v); }", "proven"),
+        ("constexpr unsigned kAll = ~0u; __device__ int all(int v) { return swapped<kAll, int>(v); }", "proven"),
+        ("__device__ int all(int v) { return swapped<0xffffffffffffffffull>(v); }", "undecided"),
+    ],
+)
+def test_a_function_alone_has_the_template_arguments_of_a_call(caller: str, verdict: str) -> None:
+    text = f"""
+    template <unsigned long long kMask, typename T> __device__ T swapped(T v) {{
+        return __shfl_xor_sync(kMask, v, 1);
+    }}
+    {caller}"""
+    outcome = proof(text, 3)
+    assert outcome.verdict == verdict, outcome
+
+
+def test_a_number_of_threads_is_that_of_the_block_where_its_name_says_so() -> None:
+    text = """
+    template <int kThreads> __device__ int total(int v) {
+        __shared__ int part[kThreads / 32];
+        for (int d = 16; d > 0; d /= 2) v += __shfl_xor(v, d);
+        if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+        __syncthreads();
+        v = 0;
+        for (int i = 0; i < kThreads / 32; ++i) v += part[i];
+        return v;
+    }"""
+    assert proof(text, 5).verdict == "refuted"

@@ -30,6 +30,7 @@ _PLAUSIBLE_BLOCKS = (256, 64, 128, 1024)
 _SMALL_BLOCK = 32
 """tried where nothing else fits: on the target it is half a wave, which code that asks for its width need not serve"""
 _BLOCK_NAMES = re.compile(r"block|threads?|nt$|tpb|tb_?size|cta", re.IGNORECASE)
+_PER_OTHERS = re.compile(r"per_?(?!block|cta|tb)", re.IGNORECASE)
 _WARP_NAMES = re.compile(r"warp|wave|lanes?", re.IGNORECASE)
 _SIZES = re.compile(
     r"^(n|m|k|num\w*|n_\w+|size\w*|\w*_size|len\w*|\w*_len\w*|count\w*|\w*_count|elements?|total\w*|numel|rows?|cols?|dim\w*"
@@ -259,7 +260,7 @@ def _candidates(compiler: Compiler, parameter: tree_sitter.Node) -> list[Any]:
     ctype = compiler.known_type(parameter.child_by_field_name("type"))
     if ctype is v.BOOL:
         return [compiler.const(0, v.BOOL), compiler.const(1, v.BOOL)]
-    if _BLOCK_NAMES.search(name) and not _WARP_NAMES.search(name):
+    if is_block_size(name):
         return [_OfBlock()]
     values = (32,) if _WARP_NAMES.search(name) else (4, 1)
     return [compiler.const(one, v.INT) for one in values]
@@ -367,6 +368,11 @@ def named_leaves(record: Record) -> Iterator[tuple[int, str, CType]]:
             yield from ((at + inner, field, leaf) for inner, field, leaf in named_leaves(ctype))
         elif not isinstance(ctype, Array):
             yield at, name.removeprefix("m_").strip("_"), ctype
+
+
+def is_block_size(name: str) -> bool:
+    """Whether a number is that of the threads of a block, and not a number per thread, or of threads per something."""
+    return all((_BLOCK_NAMES.search(name), not _WARP_NAMES.search(name), not _PER_OTHERS.search(name)))
 
 
 def asks_for_lane(name: str) -> bool:

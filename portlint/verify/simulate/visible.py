@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from portlint.verify.simulate.compiler import Slot
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from portlint.verify.simulate.machine import Machine
 
 _UNKNOWN = CType("a type that is not known")
+_DEVICE = re.compile(r"__device__|__global__|[A-Z]\w*_DEVICE(?:_[A-Z]+)*")
 _HEADS = ("if_statement", "for_statement", "while_statement", "switch_statement", "for_range_loop", "lambda_expression")
 
 
@@ -42,13 +44,13 @@ def compiler_at(program: Program, place: tree_sitter.Node, target: Machine) -> S
 
 
 def is_of_device(place: tree_sitter.Node) -> bool:
-    """Whether a place is in a function of the device, by the words in front of that."""
+    """Whether a place is in a function of the device, by the words in front of that, or a macro that is called so."""
     function = next((one for one in reversed(_around(place)) if one.type == "function_definition"), None)
     declarator = function_declarator(function) if function is not None else None
     if function is None or declarator is None:
         return False
-    words = {text_of(one) for one in function.children if one.end_byte <= declarator.start_byte}
-    return bool({"__device__", "__global__"} & words)
+    words = [text_of(one) for one in function.children if one.end_byte <= declarator.start_byte]
+    return any(_DEVICE.fullmatch(word) for text in words for word in text.split())
 
 
 def _around(place: tree_sitter.Node) -> list[tree_sitter.Node]:
