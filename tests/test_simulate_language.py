@@ -106,6 +106,8 @@ struct Pair { int a; float b; __device__ int whole() const { return a + (int)b; 
 struct Made { int v; __device__ Made(int x) : v(x + 1) {} __device__ Made& bump() { v++; return *this; } };
 __device__ Pair paired(int a) { Pair p; p.a = a; p.b = 2.5f; return p; }
 __device__ Pair operator+(Pair x, Pair y) { return Pair{x.a + y.a, x.b + y.b}; }
+struct Both { int a, b; __device__ Both(int x, int y) : a(x), b(y) {} __device__ Both(int x) : a(x), b(x) {}
+  __device__ int whole() const { return 10 * a + b; } };
 struct Holder { int v; __device__ operator int() const { return v; } };
 namespace inner { __device__ int named() { return 8; } }
 """
@@ -142,6 +144,10 @@ def test_functions_templates_and_structs(expression: str, expected: int | None) 
         ("Pair p = {t, 1.0f}; Pair q = p; q.a++; r = p.a * 100 + q.a;", [t * 101 + 1 for t in range(32)]),
         ("float4 v; v.x = t; float* p = &v.x; p[1] = 3; r = v.x + v.y;", [t + 3 for t in range(32)]),
         ("int h = Holder{t}; r = h;", list(range(32))),
+        ("int a = 2; Both b(t, a); r = b.whole();", [10 * t + 2 for t in range(32)]),
+        ("int a = 2; Both b(a); r = b.whole();", [22] * 32),
+        ("int max = 3; r = ::max(max, t);", [max(3, t) for t in range(32)]),
+        ("int min = 5, triple = 1; r = std::min(min, inner::triple(t));", [min(5, 3 * t) for t in range(32)]),
     ],
 )
 def test_functions_change_what_they_are_given(statements: str, expected: list[int]) -> None:

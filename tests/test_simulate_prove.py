@@ -380,3 +380,44 @@ def test_a_number_of_threads_is_that_of_the_block_where_its_name_says_so() -> No
         return v;
     }"""
     assert proof(text, 5).verdict == "refuted"
+
+
+EPILOGUE = """
+template <typename T> struct Larger {{ __device__ T operator()(T a, T b) const {{ return a > b ? a : b; }} }};
+template <typename T, typename A> struct Scaled {{
+    A by;
+    __device__ Scaled(A a, A b) : by(a * b) {{}}
+    __device__ A operator()(T v) const {{ return v * by; }}
+}};
+template <template <typename> class Op, typename A>
+__device__ A folded(A* stage, A v, const Op<A>& op) {{
+    typedef typename std::aligned_storage<4 * sizeof(A), 4 * alignof(A)>::type Four;
+    stage[threadIdx.x] = v;
+    __syncthreads();
+    A four[4];
+    *reinterpret_cast<Four*>(&four) = reinterpret_cast<Four*>(stage)[threadIdx.x % {width} / 4];
+    A found = op(op(four[0], four[1]), op(four[2], four[3]));
+    for (int d = 16; d > 0; d /= 2) found = op(found, __shfl_xor(found, d));
+    return found;
+}}
+template <typename T, typename A, template <typename, typename> class Epilogue>
+__global__ void scaled(const T* in, A* out) {{
+    __shared__ A stage[1024];
+    A most = folded<Larger, A>(stage, in[threadIdx.x], Larger<A>());
+    Epilogue<T, A> epilogue(most, most);
+    out[threadIdx.x] = epilogue(in[threadIdx.x]);
+}}
+template <template <typename, typename> class Epilogue> void host(const float* in, float* out) {{
+    scaled<float, float, Epilogue><<<1, 128>>>(in, out);
+}}
+void all(const float* in, float* out) {{ host<Scaled>(in, out); }}
+"""
+
+
+@pytest.mark.parametrize(("width", "verdict"), [("32", "refuted"), ("warpSize", "proven")])
+def test_a_kernel_is_given_the_templates_that_the_file_passes_on(width: str, verdict: str) -> None:
+    text = EPILOGUE.format(width=width)
+    outcome = proof(text, line_of(text, "reinterpret_cast<Four*>(stage)"))
+    assert outcome.verdict == verdict, outcome
+    missing = text.replace("host<Scaled>(in, out);", "")
+    assert "template parameter 'Epilogue'" in proof(missing, line_of(text, "epilogue(most, most)")).reason

@@ -50,14 +50,22 @@ class Calls(Overloads):
             return self.launch(node)
         return self._called(function, children(listed), node)
 
-    def _called(self, function: tree_sitter.Node, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
+    def _called(
+        self,
+        function: tree_sitter.Node,
+        listed: list[tree_sitter.Node],
+        node: tree_sitter.Node,
+        *,
+        is_qualified: bool = False,
+    ) -> Expr:
         match function.type:
             case "identifier" | "field_identifier":
-                return self._by_name(text_of(function), None, listed, node)
+                return self._by_name(text_of(function), None, listed, node, is_qualified=is_qualified)
             case "template_function" | "template_method":
                 template = function.child_by_field_name("arguments")
                 given = children(template) if template is not None else []
-                return self._by_name(text_of(function.child_by_field_name("name")), given, listed, node)
+                name = text_of(function.child_by_field_name("name"))
+                return self._by_name(name, given, listed, node, is_qualified=is_qualified)
             case "primitive_type" | "sized_type_specifier" | "type_identifier":
                 return self._conversion(self.known_type(function), listed, node)
             case "qualified_identifier":
@@ -76,9 +84,15 @@ class Calls(Overloads):
         return [self.expression(one) for one in listed]
 
     def _by_name(
-        self, name: str, template: list[tree_sitter.Node] | None, listed: list[tree_sitter.Node], node: tree_sitter.Node
+        self,
+        name: str,
+        template: list[tree_sitter.Node] | None,
+        listed: list[tree_sitter.Node],
+        node: tree_sitter.Node,
+        *,
+        is_qualified: bool,
     ) -> Expr:
-        found = self.scope.find(name)
+        found = None if is_qualified else self.scope.find(name)  # `std::max` is no variable of the function
         if isinstance(found, CType):
             return self._conversion(found, listed, node)
         if isinstance(found, TemplateName):
@@ -162,7 +176,7 @@ class Calls(Overloads):
             if limit is not None:
                 return limit
             raise self.undecided(f"'{text_of(function)[:40]}' is defined elsewhere", node)
-        return self._called(name, listed, node)
+        return self._called(name, listed, node, is_qualified=True)
 
     def _method_call(self, function: tree_sitter.Node, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
         argument, field = function.child_by_field_name("argument"), function.child_by_field_name("field")

@@ -420,6 +420,8 @@ class Compiler:
             return self.known_type(given[1 if self.template_value(given[0]) else 2])
         if name in ("remove_reference", "remove_const", "remove_cv", "decay", "remove_cvref") and len(given) == 1:
             return self.known_type(given[0])
+        if name == "aligned_storage" and given:
+            return Record(name, [("bytes", Array(v.UCHAR, self.template_value(given[0])))])
         return None
 
     @staticmethod
@@ -440,7 +442,14 @@ class Compiler:
             name = found.name
         if name == "thread_block_tile":
             return GroupType("tile", self.template_value(given[0]))
-        if name in ("conditional_t", "remove_reference_t", "remove_const_t", "remove_cv_t", "decay_t"):
+        if name in (
+            "conditional_t",
+            "remove_reference_t",
+            "remove_const_t",
+            "remove_cv_t",
+            "decay_t",
+            "aligned_storage_t",
+        ):
             library = self._library_type(name.removesuffix("_t"), given)
             if library is not None:
                 return library

@@ -17,7 +17,7 @@ from portlint.verify.simulate.launches import KernelLaunch, launches_of
 from portlint.verify.simulate.machine import Dimensions
 from portlint.verify.simulate.program import Function, Program, children, declared_name, text_of, walk
 from portlint.verify.simulate.statements import Statements
-from portlint.verify.simulate.templates import template_name
+from portlint.verify.simulate.templates import TemplateName, is_template, template_name
 from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
 
 if TYPE_CHECKING:
@@ -221,7 +221,11 @@ def _written(compiler: Compiler, parameters: list[tree_sitter.Node], given: tupl
     found: dict[str, Any] = {}
     for parameter, text in zip(parameters, given, strict=False):
         try:
-            if "type_parameter" in parameter.type:
+            if is_template(parameter):
+                if text not in compiler.program.templates:
+                    break
+                found[template_name(parameter)] = TemplateName(text)
+            elif "type_parameter" in parameter.type:
                 found[template_name(parameter)] = compiler.named_type(text, parameter)
             elif text.isdigit():
                 found[template_name(parameter)] = compiler.const(int(text), v.INT)
@@ -238,7 +242,9 @@ def _written(compiler: Compiler, parameters: list[tree_sitter.Node], given: tupl
 
 def _candidates(compiler: Compiler, parameter: tree_sitter.Node) -> list[Any]:
     name = template_name(parameter)
-    if parameter.type.startswith(("variadic", "template_template")):
+    if is_template(parameter) and (known := _template_for(compiler.program, parameter)) is not None:
+        return [known]
+    if parameter.type.startswith("variadic") or is_template(parameter):
         raise Undecided(f"template parameter '{name}' is not known", parameter.start_point[0] + 1)
     if parameter.type.startswith("optional"):
         default = parameter.child_by_field_name("default_value")
@@ -264,6 +270,18 @@ def _candidates(compiler: Compiler, parameter: tree_sitter.Node) -> list[Any]:
         return [_OfBlock()]
     values = (32,) if _WARP_NAMES.search(name) else (4, 1)
     return [compiler.const(one, v.INT) for one in values]
+
+
+def _template_for(program: Program, parameter: tree_sitter.Node) -> TemplateName | None:
+    """A class template that the file passes to some template, and that takes what a parameter is to take."""
+    wanted = parameter.child_by_field_name("parameters")
+    kinds = [one.type.removeprefix("optional_") for one in children(wanted)] if wanted is not None else []
+    for listed in walk(program.root, "template_argument_list"):
+        for name in map(text_of, children(listed)):
+            taken = program.templates.get(name, [])
+            if any([one.type.removeprefix("optional_") for one in children(each)] == kinds for each in taken):
+                return TemplateName(name)
+    return None
 
 
 class _OfBlock:

@@ -216,19 +216,25 @@ class Statements(Calls):
         """`T x(0)` that the grammar reads as a function, or a function that is declared here."""
         parameters = target.child_by_field_name("parameters")
         listed = children(parameters) if parameters is not None else []
-        names = [one.child_by_field_name("type") for one in listed]
-        is_value = len(listed) == 1 and names[0] is not None and self.scope.find(text_of(names[0])) is not None
-        if base is None or not is_value or isinstance(self.scope.find(text_of(names[0])), CType):
+        arguments = [named for one in listed if (named := self._value_read_as_parameter(one)) is not None]
+        if base is None or not listed or len(arguments) != len(listed):
             raise self.undecided(f"'{text_of(node)[:40]}'", node)
         name, ctype = text_of(target.child_by_field_name("declarator")), base
-        argument = names[0]
-        assert argument is not None
 
         def compiled() -> Evaluate:
-            value = self.assignable(self.expression(argument), ctype, node)
+            values = [self.expression(one) for one in arguments]
+            value = self.construct(ctype, values, node) if len(values) > 1 else self.assignable(values[0], ctype, node)
             return self._stored(self.local(ctype, name), value, name)
 
         return self._simple(node, compiled)
+
+    def _value_read_as_parameter(self, parameter: tree_sitter.Node) -> tree_sitter.Node | None:
+        """The name of a variable that the grammar takes for the type of a parameter; None for a type."""
+        named = parameter.child_by_field_name("type")
+        if named is None or parameter.child_by_field_name("declarator") is not None:
+            return None
+        found = self.scope.find(text_of(named))
+        return None if found is None or isinstance(found, CType) else named
 
     def _stored(self, place: Place, value: Expr, name: str) -> Evaluate:
         self.scope.names[name] = place

@@ -27,6 +27,9 @@ class TemplateName(msgspec.Struct, frozen=True):
 
     name: str
 
+    def __str__(self) -> str:
+        return self.name
+
 
 class Choice(msgspec.Struct, frozen=True):
     """The definition of a struct for template arguments."""
