@@ -346,3 +346,29 @@ def test_a_branch_on_what_an_idle_lane_holds_is_no_fault_where_nobody_looks_at_t
 def test_waves_of_32_lanes_on_hip_take_masks_of_either_size() -> None:
     text = STAGES.format(**LITERAL, shuffle=SYNC, barrier=BARRIER)
     assert proof(text, width=32).verdict == "refuted"
+
+
+def test_waves_that_race_at_width_32_prove_nothing_by_other_values() -> None:
+    text = """
+    __global__ void scan(const int* in, int* out, int n) {
+        __shared__ int stage[WIDTH];
+        __shared__ int carry;
+        const int lane = threadIdx.x % warpSize;
+        if (threadIdx.x == 0) carry = 0;
+        __syncthreads();
+        for (int base = 0; base < n; base += warpSize) {
+            stage[lane] = base + lane < n ? in[base + lane] : 0;
+            __syncthreads();
+            if (lane == 0) {
+                int run = carry;
+                for (int i = 0; i < warpSize; ++i) { run += stage[i]; stage[i] = run; }
+                carry = run;
+            }
+            __syncthreads();
+            if (base + lane < n) out[base + lane] = stage[lane];
+            __syncthreads();
+        }
+    }"""
+    outcome = proof(text.replace("WIDTH", "64"))
+    assert outcome.verdict == "undecided", outcome
+    assert proof(text.replace("WIDTH", "32")).verdict == "proven"  # a fault it is in any case
