@@ -421,3 +421,29 @@ def test_a_kernel_is_given_the_templates_that_the_file_passes_on(width: str, ver
     assert outcome.verdict == verdict, outcome
     missing = text.replace("host<Scaled>(in, out);", "")
     assert "template parameter 'Epilogue'" in proof(missing, line_of(text, "epilogue(most, most)")).reason
+
+
+def test_waves_that_race_at_width_32_prove_nothing_by_other_values() -> None:
+    text = """
+    __global__ void scan(const int* in, int* out, int n) {
+        __shared__ int stage[WIDTH];
+        __shared__ int carry;
+        const int lane = threadIdx.x % warpSize;
+        if (threadIdx.x == 0) carry = 0;
+        __syncthreads();
+        for (int base = 0; base < n; base += warpSize) {
+            stage[lane] = base + lane < n ? in[base + lane] : 0;
+            __syncthreads();
+            if (lane == 0) {
+                int run = carry;
+                for (int i = 0; i < warpSize; ++i) { run += stage[i]; stage[i] = run; }
+                carry = run;
+            }
+            __syncthreads();
+            if (base + lane < n) out[base + lane] = stage[lane];
+            __syncthreads();
+        }
+    }"""
+    outcome = proof(text.replace("WIDTH", "64"))
+    assert outcome.verdict == "undecided", outcome
+    assert proof(text.replace("WIDTH", "32")).verdict == "proven"  # a fault it is in any case

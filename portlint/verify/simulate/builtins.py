@@ -440,7 +440,7 @@ class Builtins(Expressions):
                 new = None if old is None or None in values else change(old, *values)
                 if new is None and kind == "exch":
                     new = values[0]
-                wave.store(where, ctype, [new], [lane], line)
+                wave.store(where, ctype, [new], [lane], line, is_atomic=True)
                 found.append(old)
             return found
 

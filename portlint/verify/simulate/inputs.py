@@ -30,7 +30,7 @@ _PLAUSIBLE_BLOCKS = (256, 64, 128, 1024)
 _SMALL_BLOCK = 32
 """tried where nothing else fits: on the target it is half a wave, which code that asks for its width need not serve"""
 _BLOCK_NAMES = re.compile(r"block|threads?|nt$|tpb|tb_?size|cta", re.IGNORECASE)
-_PER_OTHERS = re.compile(r"per_?(?!block|cta|tb)", re.IGNORECASE)
+_PER_OTHERS = re.compile(r"per(?!_?(?:block|cta|tb))", re.IGNORECASE)
 _WARP_NAMES = re.compile(r"warp|wave|lanes?", re.IGNORECASE)
 _SIZES = re.compile(
     r"^(n|m|k|num\w*|n_\w+|size\w*|\w*_size|len\w*|\w*_len\w*|count\w*|\w*_count|elements?|total\w*|numel|rows?|cols?|dim\w*"

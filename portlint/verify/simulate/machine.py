@@ -110,6 +110,8 @@ class Launch:
         """when to give up"""
         self.reached: set[tuple[int, int]] = set()
         """the statements that some lane has executed"""
+        self.raced = False
+        """whether two waves of a block have stored different values to one place without a barrier between"""
         self.launched: list[tuple[str, int]] = []
         """the kernels that it has launched in turn, and the threads that have"""
 
@@ -133,6 +135,10 @@ class Block:
         self.shared = {
             key: dynamic if size is None else Buffer(name, size) for key, (name, size) in launch.code.shared.items()
         }
+        for buffer in self.shared.values():
+            buffer.stores = {}
+        self.barriers = 0
+        """that have been passed"""
 
 
 class Wave:
@@ -211,7 +217,16 @@ class Wave:
             values.append(value)
         return values
 
-    def store(self, addresses: list[Address | None], ctype: CType, values: Values, lanes: Lanes, line: int) -> None:
+    def store(
+        self,
+        addresses: list[Address | None],
+        ctype: CType,
+        values: Values,
+        lanes: Lanes,
+        line: int,
+        *,
+        is_atomic: bool = False,
+    ) -> None:
         """Write the values of lanes to their addresses; of two lanes at one address the later one stays."""
         if isinstance(ctype, Record):
             for index, (at, leaf) in enumerate(ctype.leaves):
@@ -227,7 +242,16 @@ class Wave:
                 raise Fault("bounds", "a null pointer is written to", line)
             if value is None and buffer.initial is not None:
                 raise Fault("undefined", f"an undefined value is stored to '{buffer.name}'", line)
+            if buffer.stores is not None and not is_atomic:
+                self._note_race(buffer.stores, at, value)
             buffer.store(at, ctype, value, thread[lane], line)
+
+    def _note_race(self, stores: dict[int, tuple[int, int, Any]], at: int, value: Any) -> None:
+        barriers = self.block.barriers
+        before = stores.get(at)
+        if before is not None and before[0] == barriers and before[1] != self.first and before[2] != value:
+            self.launch.raced = True
+        stores[at] = barriers, self.first, value
 
     def truth(self, values: Values, line: int) -> Values:
         """The values of a condition, all of which have to be defined."""
@@ -285,6 +309,7 @@ def _run_block(block: Block, order: random.Random | None) -> list[Wave]:
             votes.append((wave.first, kind, values))
         answers = _answers(votes)
         running = waiting
+        block.barriers += 1
     return waves
 
 
