@@ -447,3 +447,20 @@ def test_waves_that_race_at_width_32_prove_nothing_by_other_values() -> None:
     outcome = proof(text.replace("WIDTH", "64"))
     assert outcome.verdict == "undecided", outcome
     assert proof(text.replace("WIDTH", "32")).verdict == "proven"  # a fault it is in any case
+
+
+def test_a_variable_is_refuted_only_where_its_uses_are_reached() -> None:
+    text = """
+    __global__ void below(const int* in, int* out, int n) {
+        const int lane = threadIdx.x % warpSize;
+        const unsigned mask = (1u << lane) - 1;
+        out[threadIdx.x] = in[threadIdx.x];
+        if (n == RARE) {
+            out[threadIdx.x] = __popc(mask);
+        }
+    }"""
+    outcome = proof(text.replace("RARE", "123456789"), 4)
+    assert outcome.verdict == "undecided", outcome
+    assert "line 7" in outcome.reason
+    assert proof(text.replace("n == RARE", "n > 0"), 4).verdict == "proven"
+    assert proof(text.replace("RARE", "123456789"), 5).verdict == "refuted"

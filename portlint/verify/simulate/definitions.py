@@ -15,8 +15,11 @@ from portlint.source import nearby
 from portlint.source.cxx.lexer import mask
 from portlint.source.cxx.numbers import Integer, literal
 from portlint.source.cxx.users import all_users_of
+from portlint.verify.simulate.program import Program, declared_name, line_of, text_of, walk
 
 if TYPE_CHECKING:
+    import tree_sitter
+
     from portlint.source import Source
 
 _DEFINED = re.compile(
@@ -124,3 +127,20 @@ def lines_using(source: Source, names: frozenset[str]) -> list[int]:
     text = _HARMLESS.sub(lambda found: re.sub(r"\S", " ", found[0]), text)
     used = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
     return [number for number, line in enumerate(text.splitlines(), 1) if used.search(line)]
+
+
+def lines_after(program: Program, line: int) -> list[int]:
+    """The lines of a function that use the variables which a line of it sets."""
+    functions = [one for one in walk(program.root, "function_definition") if _stands_on(one, line)]
+    if not functions:
+        return []
+    function = functions[-1]
+    here = [one for one in walk(function, "init_declarator", "assignment_expression") if line_of(one) == line]
+    targets = [one.child_by_field_name("left") or declared_name(one) for one in here]
+    names = {text_of(one) for one in targets if one is not None and one.type == "identifier"}
+    found = {line_of(one) for one in walk(function, "identifier") if text_of(one) in names}
+    return sorted(one for one in found if one > line)
+
+
+def _stands_on(node: tree_sitter.Node, line: int) -> bool:
+    return line_of(node) <= line <= node.end_point[0] + 1

@@ -15,7 +15,7 @@ import msgspec
 
 from portlint.source import nearby
 from portlint.verify.simulate.compiles import expanded_on, refused_by
-from portlint.verify.simulate.definitions import Definition, defined_by, lines_using, users_with
+from portlint.verify.simulate.definitions import Definition, defined_by, lines_after, lines_using, users_with
 from portlint.verify.simulate.driver import driven
 from portlint.verify.simulate.faults import Fault, OutOfTime, Undecided
 from portlint.verify.simulate.fragment import left_out_by
@@ -114,6 +114,8 @@ class _Proof:
     def _first(self, kernel: str) -> Outcome:
         """The first verdict that some kernel gives, a counterexample before a refutation."""
         kernels, lone = self._subjects(kernel)
+        if self.line not in (None, _NO_LINE):
+            self.lines = lines_after(self.program, self.line)
         if not kernels and not lone and self.line is not None and not _is_within(self.line, self._bodies()):
             definition = defined_by(self.source, self.line, self.target.width)
             found = self._defined(definition) if definition is not None else None
@@ -331,6 +333,9 @@ class _Proof:
             raise Undecided(faults[0] if faults else "no launch fits the kernel", kernel.first_line)
         if not reached:
             raise Undecided("no launch that was tried reaches the line", self.line or 0)
+        missed = [line for line in self.lines if line not in self.covered] if self.line != _NO_LINE else []
+        if missed:
+            raise Undecided("no launch that was tried reaches this line, which uses what is set there", missed[0])
         if guessed:
             raise Undecided("only blocks of one warp of 32 threads run at width 32", kernel.first_line)
         if not full:
