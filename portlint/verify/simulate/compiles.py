@@ -31,7 +31,7 @@ def refused_by(program: Program, line: int, expansions: set[int], target: Machin
     if refused is None:
         return None
     reason, node = refused
-    return Outcome("proven", reason, "", Counterexample("any", "", None, "", "", reason, line_of(node)))
+    return Outcome("proven", reason, "", Counterexample("the compiler", "", None, "", "", reason, line_of(node)))
 
 
 def _mask(program: Program, line: int, target: Machine) -> tuple[str, tree_sitter.Node] | None:
