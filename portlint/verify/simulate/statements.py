@@ -162,6 +162,18 @@ class Statements(Calls):
         self.scope.names[name] = self.instantiated(RecordDeclaration(name, node, None, self.unit), [])
         return _nothing
 
+    def _do_union_specifier(self, node: tree_sitter.Node) -> Execute:
+        """A union that has a name, or whose members are variables of the block."""
+        if node.child_by_field_name("name") is not None:
+            return self._do_struct_specifier(node)
+        record = self.instantiated(RecordDeclaration("", node, None, self.unit), [])
+        union = self.placed(self.local(record, "a union", in_memory=True))
+        for name in record.fields:
+            place = self.field(union, name, node).place
+            assert place is not None
+            self.scope.names[name] = place
+        return _nothing
+
     def _do_enum_specifier(self, node: tree_sitter.Node) -> Execute:
         self._enumerators(node)
         return _nothing
