@@ -63,7 +63,7 @@ def test_an_expression_has_the_value_and_the_type_of_c(expression: str, of: str,
         ("constexpr int N = 3; int a[N]; a[N - 1] = t; r = a[2];", list(range(32))),
         ("using T = int; typedef T U; U v = t; r = v;", list(range(32))),
         ("#pragma unroll\nfor (int i = 0; i < 3; ++i) r += 1;", [3] * 32),
-        ("union { int i; } ; r = 1;", None),
+        ("class { int i; } ; r = 1;", None),
         ("const int lane = t & 7, warp = t >> 3; r = warp * 10 + lane;", [t // 8 * 10 + t % 8 for t in range(32)]),
         ("{ int r2 = 3; { int r2 = 4; } r = r2; }", [3] * 32),
         ("int a = 1, b = 2; std::swap(a, b); r = a;", [2] * 32),
@@ -342,6 +342,8 @@ def test_an_undefined_value_that_reaches_nothing_is_no_fault() -> None:
         ("Bits b; b.u = 0x40000000u; Bits c = b; r = c.f;", 2),
         ("Packed p; p.all = 0x04030201; r = p.one[2] + sizeof(Packed);", 7),
         ("union { int i; unsigned char c[4]; } u; u.i = 258; r = u.c[0];", 2),
+        ("union { int i; unsigned char c[4]; }; i = 258; c[0] = 3; r = i;", 259),
+        ("union Own { int i; unsigned char c[4]; }; Own u; u.i = 258; r = u.c[1];", 1),
     ],
 )
 def test_members_of_a_union_share_their_bytes(statements: str, expected: int) -> None:

@@ -121,3 +121,19 @@ def test_a_wave_that_takes_a_row_takes_fewer_rows_by_intention() -> None:
         if (lane < 32) out[to + lane] = in[row * 32 + lane];
     }"""
     assert proof(text, "if (lane == 0)").verdict != "proven"
+
+
+def test_addresses_and_bytes_are_compared_by_what_they_are() -> None:
+    text = """
+    __global__ void k(int** rows, const int* in, unsigned char* bytes) {
+        const int v = __shfl_xor(in[threadIdx.x], 1);
+        rows[threadIdx.x] = rows[1000] + v;
+        if (MASK(threadIdx.x)) ((unsigned*)bytes)[threadIdx.x] = 0x01010101u;
+        else for (int i = 0; i < 4; ++i) bytes[4 * threadIdx.x + i] = 1;
+    }"""
+    assert proof(text.replace("MASK", "__popcll(__ballot(1)) == 32 || "), "__shfl_xor").verdict == "refuted"
+    lost = text.replace("MASK", "").replace("+ v", "+ __popc(__ballot(v > 3))")
+    outcome = proof(lost, "__shfl_xor")
+    assert outcome.verdict == "proven", outcome
+    assert outcome.counterexample is not None
+    assert "rows+8000+" in outcome.counterexample.expected

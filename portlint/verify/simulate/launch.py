@@ -145,7 +145,7 @@ def _filled(name: str, pointer: Pointer, given: Sequence[Any]) -> Buffer:
 def written(result: Result) -> dict[tuple[str, int], tuple[CType, Any, int]]:
     """The cells that the kernel has written, by buffer and offset; the launches that it makes are like cells."""
     found: dict[tuple[str, int], tuple[CType, Any, int]] = {
-        (name, at): cell
+        (name, at): cell if isinstance(cell[0], Scalar) else (_ADDRESS, _named(cell[1]), cell[2])
         for name, buffer in result.buffers.items()
         for at, cell in buffer.cells.items()
         if cell[2] != HOST
@@ -155,4 +155,11 @@ def written(result: Result) -> dict[tuple[str, int], tuple[CType, Any, int]]:
     return found
 
 
-_LAUNCH = CType("launch")
+_LAUNCH, _ADDRESS = CType("launch"), CType("address")
+
+
+def _named(address: Any) -> str | None:
+    """An address, the same for the same place in whichever run; None for an undefined one."""
+    if address is None:
+        return None
+    return f"{address[0].name}+{address[1]}" if address[0] is not None else "nullptr"

@@ -72,9 +72,12 @@ def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexam
                 continue
             present = one or other
             assert present is not None
-            held = _initial([wanted, got] if one is None else [got, wanted], name, at, present[0])
+            held = _held([wanted, got] if one is None else [got, wanted], name, at, present[0])
             one, other = one or (present[0], held, -1), other or (present[0], held, -1)
-        if equal(one[1], other[1], one[0]) and one[0] is other[0]:
+        elif one[0] is not other[0]:  # bytes that were written one by one, or by wider stores
+            held = _held([got], name, at, one[0])
+            other = (one[0], held, other[2])
+        if equal(one[1], other[1], one[0]):
             continue
         if aware and (one[2] != other[2] or not _crosses(wanted, one[2])):
             continue
@@ -100,14 +103,17 @@ def _is_same(one: tuple[CType, Any, int] | None, other: tuple[CType, Any, int] |
     return one[0] is other[0] and equal(one[1], other[1], one[0])
 
 
-def _initial(results: list[Result], name: str, at: int, ctype: CType) -> Any:
-    """What the host has put into a cell, by the result that has not written it; the other one has at least its buffer.
+def _held(results: list[Result], name: str, at: int, ctype: CType) -> Any:
+    """What the first of some results holds in a cell; where it lacks the buffer, what the host has put there.
 
     A buffer that only a pointer in memory leads to is made when that is followed.
     """
-    buffer, other = (one.buffers.get(name) for one in results)
+    if not isinstance(ctype, Scalar):
+        return None
+    buffer = results[0].buffers.get(name)
     if buffer is not None:
         return buffer.load(at, ctype, 0)[0]
+    other = results[-1].buffers.get(name)
     return other.initial(at, ctype) if other is not None and other.initial is not None else None
 
 

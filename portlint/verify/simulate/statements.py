@@ -163,9 +163,16 @@ class Statements(Calls):
         return _nothing
 
     def _do_union_specifier(self, node: tree_sitter.Node) -> Execute:
-        if node.child_by_field_name("name") is None:
-            raise self.undecided("a union without a name", node)  # whose members are visible here
-        return self._do_struct_specifier(node)
+        """A union that has a name, or whose members are variables of the block."""
+        if node.child_by_field_name("name") is not None:
+            return self._do_struct_specifier(node)
+        record = self.instantiated(self.only_definition(node))
+        union = self.placed(self.local(record, "a union", in_memory=True))
+        for name in record.fields:
+            place = self.field(union, name, node).place
+            assert place is not None
+            self.scope.names[name] = place
+        return _nothing
 
     def _do_enum_specifier(self, node: tree_sitter.Node) -> Execute:
         self._enumerators(node)
