@@ -370,7 +370,7 @@ class Builtins(Expressions):
             widths = width(wave, lanes) if width else [wave.width] * len(lanes)
             if any(one is not None and (one < 1 or one & (one - 1) or one > wave.width) for one in widths):
                 raise Fault("mask", f"'{name}' is given a width that the wave does not have", line)
-            return shuffle(members, lanes, value(wave, lanes), lane(wave, lanes), widths, way, line, machine.stale)
+            return shuffle(members, lanes, value(wave, lanes), lane(wave, lanes), widths, way, line, machine)
 
         return Expr(ctype, run)
 

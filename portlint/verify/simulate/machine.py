@@ -42,7 +42,8 @@ class Machine(msgspec.Struct, frozen=True):
     """whether a `*_sync` whose mask does not fit the lanes that execute is a fault; else they all take part"""
     stale: str = ""
     """what a shuffle finds in a lane that does not execute: "" for an undefined value, "zero", or the lane's "own" """
-
+    is_apart: bool = False
+    """whether a shuffle finds in the other half of a wave, too, what it finds in a lane that does not execute"""
     ptx: str = "wave"
     """how PTX, which knows 32 lanes, is ported to a wider wave: to the "wave" as a whole, or each of its "halves" """
 
