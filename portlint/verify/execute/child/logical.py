@@ -65,8 +65,9 @@ class Places:
 
 
 def _storage(tensor: Any) -> int | None:
-    """What identifies the storage of a tensor on the CPU; None for others, and for what has none."""
-    if tensor.device.type != "cpu" or tensor.layout is not torch.strided:
+    """What identifies the storage of a tensor on the CPU; None for others, and for what has none or hides it."""
+    hides = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    if hides or tensor.device.type != "cpu" or tensor.layout is not torch.strided:
         return None
     try:
         return int(tensor.untyped_storage()._cdata)
@@ -154,7 +155,7 @@ class LogicalDevice:
 
     def mixed(self, tensors: Sequence[Any]) -> set[Any]:
         """The devices of operands, where they are several. One number on the CPU goes with any device."""
-        found = {(self.places.of(one), one.dim() == 0) for one in tensors if one.device.type == "cpu"}
+        found = {(self.places.of(one), one.dim() == 0) for one in tensors if _storage(one) is not None}
         devices = {device for device, is_number in found if device.type != "cpu" or not is_number}
         return devices if len(devices) > 1 else set()
 
