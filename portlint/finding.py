@@ -95,6 +95,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     excerpt: tuple[str, ...] = ()
     """the source lines from `line` to `end_line`, cut to a printable width"""
+    line_hash: str = ""
+    """what GitHub's upload step computes of the line in the file, where it has been computed"""
     cell: int | None = None
     """for a notebook: the cell, counted from 1 among all cells"""
     cell_line: int | None = None

@@ -75,7 +75,8 @@ def finding(target: str = "cdna3", verdict: Verdict = Verdict.CORRUPTS, **change
         "fact": WAVEFRONT,
         "remedy": "Take the width from `warpSize`; keep lane masks and ballots in 64-bit integers.",
         "kernel": "lanes_width",
-        "fingerprint": "3f1d9c0a7b2e4f68:1",
+        "fingerprint": "3f1d9c0a7b2e4f68",
+        "line_hash": "2c7ee7727e0a1511:1",
         "excerpt": ("    int lane = threadIdx.x % 32;",),
     }
     return Finding(target=target, verdict=verdict, **{**values, **changes})  # type: ignore[arg-type]
@@ -411,7 +412,10 @@ class TestSarif:
                 assert result["message"]["text"]
                 assert result["level"]
                 assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
-                assert result["partialFingerprints"]["portlint/v1"]
+                assert result["partialFingerprints"] == {
+                    "portlint/v1": "3f1d9c0a7b2e4f68",
+                    "primaryLocationLineHash": "2c7ee7727e0a1511:1",
+                }
                 place = result["locations"][0]["physicalLocation"]
                 assert re.fullmatch(r"[A-Za-z0-9_.~/%-]+", place["artifactLocation"]["uri"])
                 assert place["region"]["startLine"] >= 1
@@ -462,6 +466,10 @@ class TestSarif:
         (run,) = self.load(report(finding(path=file_name(name))))["runs"]
         uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         assert unquote_to_bytes(uri) == name
+
+    def test_no_hash_is_given_for_a_line_that_the_file_does_not_have(self) -> None:
+        (run,) = self.load(report(finding(line_hash="")))["runs"]
+        assert list(run["results"][0]["partialFingerprints"]) == ["portlint/v1"]
 
     def test_code_makes_no_link(self) -> None:
         (run,) = self.load(report(finding(message="'[a](http://evil)' and '[=](int i)'.", remedy="")))["runs"]

@@ -129,13 +129,16 @@ def _result(finding: Finding, rule_index: int) -> om.Result:
     properties: dict[str, Any] = {"verdict": finding.verdict}
     if finding.evidence:
         properties["evidence"] = [msgspec.to_builtins(evidence) for evidence in finding.evidence]
+    fingerprints = {"portlint/v1": finding.fingerprint}
+    if finding.line_hash:
+        fingerprints["primaryLocationLineHash"] = finding.line_hash
     return om.Result(
         rule_id=finding.rule,
         rule_index=rule_index,
         level=_LEVELS[finding.verdict],
         message=_message(f"{finding.message} {finding.remedy}".rstrip()),
         locations=[_location(finding)],
-        partial_fingerprints={"portlint/v1": finding.fingerprint},
+        partial_fingerprints=fingerprints,
         properties=properties,
     )
 
