@@ -27,7 +27,11 @@ PROGRESS_AFTER = 200
     "--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them."
 )
 @click.option(
-    "--output-format", "outputs", multiple=True, metavar="KIND[:FILE]", help="full, concise, json or sarif; repeatable."
+    "--output-format",
+    "outputs",
+    multiple=True,
+    metavar="KIND[:FILE]",
+    help="full, grouped, concise, json, json-lines, sarif, github, gitlab, junit or markdown; repeatable.",
 )
 @click.option("--select", multiple=True, metavar="RULES", help="Only these: pack, pack/name or 'pack/name @ target'.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Not these.")

@@ -35,7 +35,7 @@ def _spelled(char: str) -> str:
 
 
 def strict_json(value: object, *, one_line: bool = False) -> str:
-    r"""Write a value of plain lists, dictionaries and scalars as JSON that any parser takes, indented unless `one_line`.
+    r"""Write a value of plain lists, dictionaries and scalars as indented JSON, or on one line, that any parser takes.
 
     Characters that are unsafe on a terminal become JSON escapes, which a parser undoes. A lone surrogate, which strict
     JSON cannot hold, becomes the text that `printable` makes of it. The same value gives the same bytes.
