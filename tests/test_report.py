@@ -178,6 +178,12 @@ def hostile() -> Report:
         ),
         marked("x" * 2_500 + " % 32 " + "y" * 2_500, "32", path="min.cu"),
         marked("s = '👩‍🚀日本語' + 32", "32", path="wide.py"),
+        marked(
+            'puts("<script>]]></script> <!-- | `a` @b #1 \\\\"), 32;  ::error::%0A##[error]',
+            "32",
+            path="<b>,a:b=`c`|*d*.cu",
+            message="'<img src=x onerror=alert(1)>' ]]> `x` | ::error file=a,line=1::%25 ##[add-path]x\ufffe",
+        ),
         finding(path="eol.cu", column=9, end_column=9, excerpt=("int x = ",)),
         finding(path="empty.py", line=1, column=1, end_line=1, end_column=1, excerpt=("",)),
         finding(path="bare.py", line=1, column=1, end_line=1, end_column=1, excerpt=()),
@@ -414,6 +420,8 @@ class TestSarif:
                 assert rule["help"]["markdown"]
                 assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
                 assert rule["helpUri"].startswith("https://github.com/portlint/portlint/")
+                assert rule["properties"]["problem.severity"] in ("error", "warning", "recommendation")
+                assert rule["properties"]["tags"] == [rule["id"].partition("/")[0]]
                 assert "security" not in json.dumps(rule)
             for result in run["results"]:
                 assert result["message"]["text"]
