@@ -91,6 +91,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     kernel: str | None
     fingerprint: str
+    """`CODE:N`, by which it is recognised in a later version of the code: see `Judge._fingerprint`"""
+    setting: str = ""
+    """stands for the statement around it, by which findings with equal CODE are told apart"""
     edits: tuple[Edit, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     excerpt: tuple[str, ...] = ()
@@ -98,6 +101,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cell: int | None = None
     """for a notebook: the cell, counted from 1 among all cells"""
     cell_line: int | None = None
+
+    @property
+    def code(self) -> str:
+        """The part of the fingerprint that does not depend on what stands before it in the file."""
+        return self.fingerprint.partition(":")[0]
 
     @property
     def fixable(self) -> bool:

@@ -46,6 +46,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int | None = None
     """worker processes; None for one per core"""
 
+    def asks(self, rule: str, target: str, path: str) -> bool:
+        """Whether a finding of this rule for this target would be reported in that file."""
+        selected = not self.select or any(one.matches(rule, target) for one in self.select)
+        ignored = (*self.ignore, *self.config.file_ignores(path))
+        judged = any(one.name == target for one in self.targets)
+        return judged and selected and not any(one.matches(rule, target) for one in ignored)
+
 
 def run(request: Request, progress: Progress | None = None) -> Report:
     """Check everything that a request names.

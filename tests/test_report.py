@@ -411,7 +411,7 @@ class TestSarif:
                 assert result["message"]["text"]
                 assert result["level"]
                 assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
-                assert result["partialFingerprints"]["portlint/v1"]
+                assert result["partialFingerprints"]["portlint/v2"]
                 place = result["locations"][0]["physicalLocation"]
                 assert re.fullmatch(r"[A-Za-z0-9_.~/%-]+", place["artifactLocation"]["uri"])
                 assert place["region"]["startLine"] >= 1

@@ -8,7 +8,7 @@ import click
 
 from portlint import __version__
 
-COMMANDS = ("check", "fit", "report", "rule", "target", "verify")
+COMMANDS = ("baseline", "check", "fit", "report", "rule", "target", "verify")
 
 
 class _Commands(click.Group):

@@ -11,9 +11,10 @@ import click
 from portlint.cli.errors import UserError, friendly
 
 if TYPE_CHECKING:
+    from portlint.baseline import Matched
     from portlint.config import Config, Selector
     from portlint.finding import Report
-    from portlint.run import Progress
+    from portlint.run import Progress, Request
     from portlint.target import Target
 
 VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
@@ -50,6 +51,13 @@ PROGRESS_AFTER = 200
     metavar="FILE",
     help="What 'portlint verify' found out  [portlint-evidence.json, if it is there].",
 )
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Leave out the findings in it  [portlint-baseline.json, if it is there].",
+)
+@click.option("--no-baseline", is_flag=True, help="Report what the baseline has, too.")
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -67,6 +75,8 @@ def check(
     force_exclude: bool,
     color: str,
     evidence: Path | None,
+    baseline: Path | None,
+    no_baseline: bool,
     prove: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
@@ -87,7 +97,11 @@ def check(
         stdin=_stdin(paths, stdin_filename),
         jobs=jobs,
     )
-    report = with_evidence(run(request, progress_line()), request.paths, evidence)
+    report = run(request, progress_line())
+    known = None if no_baseline else _matched(report, request, baseline)
+    report = with_evidence(report, request.paths, evidence)
+    if known is not None:
+        report = _without_known(report, *known)
     if prove:
         report = _proven(report, machines, jobs)
     for kind, file in kinds:
@@ -95,6 +109,27 @@ def check(
     if not report.summary.files and not report.problems:
         click.echo("portlint: no files to check", err=True)
     sys.exit(0 if exit_zero else _status(report, config, fail_on))
+
+
+def _matched(report: Report, request: Request, named: Path | None) -> tuple[Matched, Path] | None:
+    """What the baseline has of a report, and where it is; None where there is none."""
+    from portlint import baseline
+
+    place = baseline.place(request.config, named)
+    if not (named or request.config.baseline or place.is_file()):
+        return None
+    return baseline.match(report.findings, baseline.read(place), request, report), place
+
+
+def _without_known(report: Report, matched: Matched, place: Path) -> Report:
+    """The report without what the baseline has; `report` may have learned of evidence since they were matched."""
+    import msgspec
+
+    from portlint import baseline
+
+    known = {one.order for one in matched.known}
+    new = tuple(one for one in report.findings if one.order not in known)
+    return baseline.apply(report, msgspec.structs.replace(matched, new=new), place)
 
 
 def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:

@@ -135,7 +135,7 @@ def _result(finding: Finding, rule_index: int) -> om.Result:
         level=_LEVELS[finding.verdict],
         message=_message(f"{finding.message} {finding.remedy}".rstrip()),
         locations=[_location(finding)],
-        partial_fingerprints={"portlint/v1": finding.fingerprint},
+        partial_fingerprints={"portlint/v2": finding.fingerprint},
         properties=properties,
     )
 
