@@ -20,6 +20,7 @@ from portlint.source.prescan import Limits
 from portlint.source.recipe import LANGUAGES
 
 if TYPE_CHECKING:
+    from portlint.changed import Changed
     from portlint.config import Config, Selector
     from portlint.rule import Rule
     from portlint.source.discover import Found
@@ -45,6 +46,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """name and content of the one file that comes from standard input, instead of `paths`"""
     jobs: int | None = None
     """worker processes; None for one per core"""
+    changed: Changed | None = None
+    """only files that differ, if this is given"""
 
     def asks(self, rule: str, target: str, path: str) -> bool:
         """Whether a finding of this rule for this target would be reported in that file."""
@@ -82,7 +85,10 @@ def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
         force_exclude=request.force_exclude,
         root=request.config.root,
     )
-    return [found for found in discovery.found if found.kind in READ], discovery.problems
+    tasks = [found for found in discovery.found if found.kind in READ]
+    if request.changed is not None:
+        tasks = [found for found in tasks if request.changed.has_file(found.path)]
+    return tasks, discovery.problems
 
 
 def _scan(request: Request) -> Scan:

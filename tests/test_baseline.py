@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 from portlint.baseline import FILE, Entry, read, write
 from portlint.cli import main
 
-CUDA = """__device__ float widest(float x, float* part) {
+CUDA = """__global__ void widest(float* part, float x) {
     x += __shfl_xor_sync(0xffffffff, x, 16);
     if (threadIdx.x % 32 == 0) part[0] = x;
-    return x;
+    part[1] = __ballot_sync(0xffffffff, x > 0);
 }
 
 __device__ float again(float x, int lane) {
@@ -181,8 +181,8 @@ class TestCheck:
         put("b.cu", "__global__ void none() {}\n")
         run("baseline", "write", ".")
         put("a.cu", CUDA.replace("threadIdx.x % 32 == 0", "true"))
-        put("b.cu", "__device__ void f(float x, float* y) { if (threadIdx.x % 32 == 0) y[1] = x; }\n")
-        assert {one["path"] for one in report(run)["findings"]} == {"b.cu"}
+        put("b.cu", CUDA.partition("\n\n")[0].replace("part[0]", "part[8]"))
+        assert ("b.cu", "lanes/warp-is-32") in {(one["path"], one["rule"]) for one in report(run)["findings"]}
 
     def test_another_target_is_not_known(self, run: Run) -> None:
         put("a.cu", CUDA)

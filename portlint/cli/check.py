@@ -12,6 +12,7 @@ from portlint.cli.errors import UserError, friendly
 
 if TYPE_CHECKING:
     from portlint.baseline import Matched
+    from portlint.changed import Changed
     from portlint.config import Config, Selector
     from portlint.finding import Report
     from portlint.run import Progress, Request
@@ -22,7 +23,15 @@ PROGRESS_AFTER = 200
 """files; a shorter scan is over before a progress line helps"""
 
 
-@click.command(short_help="Check files for assumptions that do not hold on a target.")
+class _Command(click.Command):
+    """A command with an option whose value may be left out, and never is the argument behind it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options, rest = (args[: args.index("--")], args[args.index("--") :]) if "--" in args else (args, [])
+        return super().parse_args(ctx, ["--changed=" if one == "--changed" else one for one in options] + rest)
+
+
+@click.command(cls=_Command, short_help="Check files for assumptions that do not hold on a target.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option(
     "--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them."
@@ -58,6 +67,11 @@ PROGRESS_AFTER = 200
     help="Leave out the findings in it  [portlint-baseline.json, if it is there].",
 )
 @click.option("--no-baseline", is_flag=True, help="Report what the baseline has, too.")
+@click.option(
+    "--changed",
+    metavar="[=REF]",
+    help="Only lines that differ from the commit REF  [what this branch and its upstream have in common].",
+)
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -77,6 +91,7 @@ def check(
     evidence: Path | None,
     baseline: Path | None,
     no_baseline: bool,
+    changed: str | None,
     prove: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
@@ -96,12 +111,15 @@ def check(
         force_exclude=force_exclude,
         stdin=_stdin(paths, stdin_filename),
         jobs=jobs,
+        changed=_changed(changed),
     )
     report = run(request, progress_line())
     known = None if no_baseline else _matched(report, request, baseline)
     report = with_evidence(report, request.paths, evidence)
     if known is not None:
         report = _without_known(report, *known)
+    if request.changed is not None:
+        report = _on_changed_lines(report, request.changed)
     if prove:
         report = _proven(report, machines, jobs)
     for kind, file in kinds:
@@ -109,6 +127,18 @@ def check(
     if not report.summary.files and not report.problems:
         click.echo("portlint: no files to check", err=True)
     sys.exit(0 if exit_zero else _status(report, config, fail_on))
+
+
+def _changed(ref: str | None) -> Changed | None:
+    from portlint.changed import changed
+
+    return None if ref is None else changed(ref)
+
+
+def _on_changed_lines(report: Report, changed: Changed) -> Report:
+    import msgspec
+
+    return msgspec.structs.replace(report, findings=tuple(one for one in report.findings if changed.has(one)))
 
 
 def _matched(report: Report, request: Request, named: Path | None) -> tuple[Matched, Path] | None:
