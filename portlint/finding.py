@@ -124,7 +124,7 @@ class Problem(msgspec.Struct, frozen=True, order=True):
     path: str
     line: int
     kind: str
-    """parse | read | rule | timeout | skipped | directive"""
+    """parse | read | rule | timeout | skipped | directive | expect | baseline | evidence | refuted"""
     message: str
 
 
@@ -204,3 +204,5 @@ class FileResult(msgspec.Struct, frozen=True):
     """None where it was not analysed"""
     analysed: bool = True
     """False for a file that was found but could not be analysed; a problem says why"""
+    content: bytes | None = None
+    """what the file is to hold, where it was to be edited"""

@@ -72,6 +72,11 @@ def run(request: Request, progress: Progress | None = None) -> Report:
     return _report(request, results, problems, scan.rules.rules, time.monotonic() - started)
 
 
+def prepare(request: Request) -> tuple[Sequence[Found], Scan]:
+    """The files that a request names, and what is done with each."""
+    return _tasks(request)[0], _scan(request)
+
+
 def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
     from portlint.source.discover import Found, discover
     from portlint.source.language import by_name
@@ -101,6 +106,7 @@ def _scan(request: Request) -> Scan:
         ignore=request.ignore,
         ignores_of=request.config.file_ignores,
         content=request.stdin[1] if request.stdin else None,
+        require_reason=request.config.require_reason,
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from portlint.baseline import Matched
     from portlint.changed import Changed
     from portlint.config import Config, Selector
-    from portlint.finding import Report
+    from portlint.finding import Problem, Report
     from portlint.run import Progress, Request
     from portlint.target import Target
 
@@ -72,6 +72,8 @@ class _Command(click.Command):
     metavar="[=REF]",
     help="Only lines that differ from the commit REF  [what this branch and its upstream have in common].",
 )
+@click.option("--add-ignore", metavar="REASON", help="Write a suppression comment for each finding into its file.")
+@click.option("--remove-unused-ignores", is_flag=True, help="Take suppression comments out that suppress nothing.")
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -92,15 +94,23 @@ def check(
     baseline: Path | None,
     no_baseline: bool,
     changed: str | None,
+    add_ignore: str | None,
+    remove_unused_ignores: bool,
     prove: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
+    import msgspec
+
     from portlint.config import Config, load
-    from portlint.run import Request, run
+    from portlint.run import Request
 
     config = Config() if isolated else load(Path.cwd())
     machines = targets_of(targets or config.target)
     kinds = [_output(one) for one in outputs] or [("full", None)]
+    if add_ignore is not None and remove_unused_ignores:
+        raise UserError("'--add-ignore' and '--remove-unused-ignores' are two steps: use one at a time.")
+    if stdin_filename is not None and (add_ignore is not None or remove_unused_ignores):
+        raise UserError("what comes from standard input cannot be edited: name files.")
     request = Request(
         paths=paths or (".",),
         targets=machines,
@@ -113,6 +123,23 @@ def check(
         jobs=jobs,
         changed=_changed(changed),
     )
+    options = (evidence, baseline, no_baseline, prove)
+    report = _checked(request, *options)
+    if add_ignore is not None or remove_unused_ignores:
+        problems = _edited(request, report, add_ignore)
+        report = _checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
+        report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
+    for kind, file in kinds:
+        _write(report, kind, file, color)
+    if not report.summary.files and not report.problems:
+        click.echo("portlint: no files to check", err=True)
+    sys.exit(0 if exit_zero else _status(report, config, fail_on))
+
+
+def _checked(request: Request, evidence: Path | None, baseline: Path | None, no_baseline: bool, prove: bool) -> Report:
+    """What is to be reported: the findings of a run less those that are known or on other lines, with evidence."""
+    from portlint.run import run
+
     report = run(request, progress_line())
     known = None if no_baseline else _matched(report, request, baseline)
     report = with_evidence(report, request.paths, evidence)
@@ -120,13 +147,20 @@ def check(
         report = _without_known(report, *known)
     if request.changed is not None:
         report = _on_changed_lines(report, request.changed)
-    if prove:
-        report = _proven(report, machines, jobs)
-    for kind, file in kinds:
-        _write(report, kind, file, color)
-    if not report.summary.files and not report.problems:
-        click.echo("portlint: no files to check", err=True)
-    sys.exit(0 if exit_zero else _status(report, config, fail_on))
+    return _proven(report, request.targets, request.jobs) if prove else report
+
+
+def _edited(request: Request, report: Report, reason: str | None) -> tuple[Problem, ...]:
+    """Write suppression comments with a reason; without one, take those out that are unused. Returns what failed."""
+    from portlint import ignores
+
+    if reason is None:
+        outcome = ignores.remove_unused(request, report, progress_line())
+        click.echo(f"portlint: unused suppressions removed from {len(outcome.edited)} files", err=True)
+    else:
+        outcome = ignores.add(request, report, reason, progress_line())
+        click.echo(f"portlint: suppressions written into {len(outcome.edited)} files", err=True)
+    return outcome.problems
 
 
 def _changed(ref: str | None) -> Changed | None:
@@ -299,4 +333,5 @@ def _status(report: Report, config: Config, fail_on: str | None) -> int:
     from portlint.finding import Verdict
 
     floor = Verdict(fail_on or config.fail_on).rank
-    return int(any(finding.verdict.rank <= floor for finding in report.findings))
+    is_unmet = any(problem.kind == "expect" for problem in report.problems)
+    return int(is_unmet or any(finding.verdict.rank <= floor for finding in report.findings))
