@@ -100,8 +100,8 @@ def show(kind: str, **given: Unpack[_Given]) -> None:
     sys.stdout.buffer.write(render(shown, kind, color=False, width=100, version=__version__).encode())
     sys.stdout.buffer.flush()
     click.echo(
-        f"portlint: {place}: {len(matched.known)} findings known, {len(matched.new)} new, {_sum(matched.stale)} gone",
-        err=True,
+        f"{place}: {len(matched.known)} findings known, {len(matched.new)} new, {_sum(matched.stale)} gone",
+        err=kind != "concise",
     )
 
 
@@ -135,7 +135,7 @@ def _keep(place: Path, matched: Matched, findings: Sequence[Finding], what: str)
 
     kept = [*entries(findings), *matched.unasked]
     write_file(place, kept)
-    click.echo(f"portlint: {_sum(kept)} findings in {place}: {what}", err=True)
+    click.echo(f"{place}: {_sum(kept)} findings: {what}")
 
 
 def _sum(entries: Sequence[Entry]) -> int:
