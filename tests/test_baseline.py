@@ -315,7 +315,7 @@ class TestCommands:
         assert "a.cu:2:" in shown.stdout
         assert "b.cu" not in shown.stdout
         assert "no longer found" in shown.stdout
-        assert "1 gone" in shown.stderr
+        assert "1 gone" in shown.stdout
 
     def test_a_file_that_cannot_be_written_stays(self, tmp_path: Path) -> None:
         from portlint.baseline import BaselineError

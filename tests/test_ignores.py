@@ -164,7 +164,7 @@ class TestAdding:
         assert Path("a.py").read_bytes() == data
 
     def test_a_reason_that_names_an_encoding(self) -> None:
-        Path("a.py").write_text('import torch; x = torch.zeros(3, device="cuda")\n')
+        Path("a.py").write_text(f'import torch; x = torch.zeros({", ".join("3" * 30)}, device="cuda")\n')
         outcome = report(check("a.py", "--add-ignore=coding: latin-1"))
         assert "not edited" in str(outcome["problems"][0]["message"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -17,6 +17,19 @@ if TYPE_CHECKING:
     from portlint.finding import Finding, Report
 
 KINDS = ("concise", "full", "json", "sarif")
+
+
+class _Given(TypedDict):
+    """The options that the commands share."""
+
+    paths: tuple[str, ...]
+    targets: tuple[str, ...]
+    named: Path | None
+    select: tuple[str, ...]
+    ignore: tuple[str, ...]
+    exclude: tuple[str, ...]
+    isolated: bool
+    jobs: int | None
 
 
 @click.group(short_help="Write down what is known, so that check reports only what is new.")
@@ -51,28 +64,28 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @baseline.command(short_help="Take all findings into the baseline.")
 @_options
-def write(**given: object) -> None:
+def write(**given: Unpack[_Given]) -> None:
     """Take all findings in PATHS (the current folder if none) into the baseline, and drop what is gone."""
-    _, matched, place = _check(**given)  # type: ignore[arg-type]
+    _, matched, place = _check(**given)
     added, gone = len(matched.new), _sum(matched.stale)
     _keep(place, matched, (*matched.known, *matched.new), f"{added} added, {gone} dropped")
 
 
 @baseline.command(short_help="Drop from the baseline what is gone.")
 @_options
-def prune(**given: object) -> None:
+def prune(**given: Unpack[_Given]) -> None:
     """Drop from the baseline what no longer occurs in PATHS (the current folder if none); nothing is added.
 
     What has moved is written down where it is now.
     """
-    _, matched, place = _check(**given)  # type: ignore[arg-type]
+    _, matched, place = _check(**given)
     _keep(place, matched, matched.known, f"{_sum(matched.stale)} dropped")
 
 
 @baseline.command(short_help="List the findings that the baseline has.")
 @click.option("--output-format", "kind", type=click.Choice(KINDS), default=KINDS[0], help=f"One of {', '.join(KINDS)}.")
 @_options
-def show(kind: str, **given: object) -> None:
+def show(kind: str, **given: Unpack[_Given]) -> None:
     """List the findings in PATHS (the current folder if none) that the baseline has, and what is gone."""
     import msgspec
 
@@ -80,45 +93,36 @@ def show(kind: str, **given: object) -> None:
     from portlint.baseline import stale_problems
     from portlint.report import render
 
-    report, matched, place = _check(**given)  # type: ignore[arg-type]
+    report, matched, place = _check(**given)
     shown = msgspec.structs.replace(
         report, findings=matched.known, problems=tuple(stale_problems(matched.stale, place))
     )
     sys.stdout.buffer.write(render(shown, kind, color=False, width=100, version=__version__).encode())
     sys.stdout.buffer.flush()
     click.echo(
-        f"portlint: {place}: {len(matched.known)} findings known, {len(matched.new)} new, {_sum(matched.stale)} gone",
-        err=True,
+        f"{place}: {len(matched.known)} findings known, {len(matched.new)} new, {_sum(matched.stale)} gone",
+        err=kind != "concise",
     )
 
 
-def _check(
-    paths: tuple[str, ...],
-    targets: tuple[str, ...],
-    named: Path | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    exclude: tuple[str, ...],
-    isolated: bool,
-    jobs: int | None,
-) -> tuple[Report, Matched, Path]:
+def _check(**given: Unpack[_Given]) -> tuple[Report, Matched, Path]:
     """Check the paths as `portlint check` does, and bring what is found and the baseline together."""
     from portlint.baseline import match, place, read
     from portlint.config import Config, load
     from portlint.run import Request, run
 
-    config = Config() if isolated else load(Path.cwd())
-    machines = targets_of(targets or config.target)
+    config = Config() if given["isolated"] else load(Path.cwd())
+    machines = targets_of(given["targets"] or config.target)
     request = Request(
-        paths=paths or (".",),
+        paths=given["paths"] or (".",),
         targets=machines,
         config=config,
-        select=selectors(select or config.select, machines),
-        ignore=selectors((*config.ignore, *ignore), machines),
-        exclude=exclude,
-        jobs=jobs,
+        select=selectors(given["select"] or config.select, machines),
+        ignore=selectors((*config.ignore, *given["ignore"]), machines),
+        exclude=given["exclude"],
+        jobs=given["jobs"],
     )
-    file = place(config, named)
+    file = place(config, given["named"])
     known = read(file) if file.is_file() else ()
     report = run(request, progress_line())
     return report, match(report.findings, known, request, report), file
@@ -131,7 +135,7 @@ def _keep(place: Path, matched: Matched, findings: Sequence[Finding], what: str)
 
     kept = [*entries(findings), *matched.unasked]
     write_file(place, kept)
-    click.echo(f"portlint: {_sum(kept)} findings in {place}: {what}", err=True)
+    click.echo(f"{place}: {_sum(kept)} findings: {what}")
 
 
 def _sum(entries: Sequence[Entry]) -> int:
