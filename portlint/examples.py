@@ -16,6 +16,7 @@ import msgspec
 from portlint.detect import RuleSet
 from portlint.finding import Finding, Verdict
 from portlint.rule import Rule
+from portlint.rules import FIXTURES
 from portlint.scan import Scan
 from portlint.source.discover import Found
 from portlint.source.language import by_name
@@ -82,14 +83,20 @@ def strip(text: str) -> str:
 
 
 def _snippet(rule: Rule, stem: str) -> Snippet:
-    folder = _fixtures().joinpath(*rule.name.replace("-", "_").split("/"))
+    folder = fixtures(rule)
     for entry in folder.iterdir() if folder.is_dir() else ():
         if entry.name.startswith(f"{stem}."):
             return Snippet(entry.name, strip(entry.read_text(encoding="utf-8")))
     raise MissingExample(f"the rule '{rule.name}' has no fixture '{stem}.*' in {folder}.")
 
 
+def fixtures(rule: Rule) -> Traversable:
+    """The folder with the fixtures of a rule, which need not be there."""
+    home = _fixtures() if rule.home is None else rule.home / FIXTURES
+    return home.joinpath(*rule.name.replace("-", "_").split("/"))
+
+
 def _fixtures() -> Traversable:
-    """The fixtures: a part of the package in a wheel, the folder beside it in a checkout."""
+    """Portlint's own fixtures: a part of the package in a wheel, the folder beside it in a checkout."""
     installed = files("portlint") / "fixtures"
     return installed if installed.is_dir() else Path(__file__).parent.parent / "fixtures"

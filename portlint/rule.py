@@ -7,6 +7,7 @@ module's path is the rule's name, its docstring is its documentation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import msgspec
@@ -279,6 +280,8 @@ class Rule:
         self.name = ""
         """set when the rule is discovered, from its module's path"""
         self.doc = ""
+        self.home: Path | None = None
+        """for a rule that is not portlint's own: the folder of its packs, with `fixtures` beside them"""
 
     def cuda(self, query: str) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in CUDA or HIP C++ (grammar: tree-sitter-cuda)."""

@@ -1,78 +1,35 @@
-"""Reads annotated fixtures and runs rules over them, through the same `Scan` that the command line uses.
-
-In a fixture a comment on a line says what must be found there:
-
-    expect[lanes/warp-is-32 @ cdna3 cdna4]   found for exactly these of the PANEL's targets
-    expect[lanes/warp-is-32]                 found for at least one of them
-    gap[lanes/warp-is-32 @ cdna3]            not found yet although it is true; fails once it is found
-
-On a line of its own it speaks of the line below, for formats in which no comment can follow code.
-A comment line of carets below asserts the columns of the finding above it. Every line without an annotation must be
-silent for every target of the panel.
-"""
+"""The project's own fixtures, read as `portlint.annotated` reads those of anybody."""
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-import msgspec
-
-from portlint.detect import RuleSet
-from portlint.finding import Finding, Verdict
+from portlint.annotated import PANEL, Expectation, Fixture, compare, read, scan
 from portlint.rule import Rule
 from portlint.rules import discover
-from portlint.scan import Scan
-from portlint.source.discover import Found
-from portlint.source.language import by_name
-from portlint.source.prescan import Limits
-from portlint.target import load
+
+__all__ = [
+    "FIXTURES",
+    "PANEL",
+    "ROOT",
+    "Expectation",
+    "Fixture",
+    "compare",
+    "fixtures",
+    "name",
+    "read",
+    "rules",
+    "scan",
+]
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures"
-PANEL = (
-    "hopper", "blackwell", "blackwell-rtx", "cdna3", "cdna4", "rdna3", "rdna4", "tpu-v6e", "trainium2", "gaudi3", "mps",
-    "cpu",
-)  # fmt: skip
-
-_ANNOTATION = re.compile(r"\b(expect|gap)\[([a-z-]+/[a-z0-9-]+)(?:\s*@\s*([a-z0-9 .-]+))?\]")
-_ALONE = re.compile(r"^\s*(?://|#)\s*(?:expect|gap)\[")
-_CARETS = re.compile(r"^\s*(?://|#)\s*(?P<carets>\^+)\s*$")
 
 
-class Expectation(msgspec.Struct, frozen=True):
-    """What an annotation says of its line."""
-
-    verb: str
-    line: int
-    rule: str
-    targets: frozenset[str]
-    """empty for "at least one" """
-    columns: tuple[int, int] | None = None
-
-
-class Fixture(msgspec.Struct, frozen=True):
-    """One fixture file."""
-
-    path: Path
-    expectations: tuple[Expectation, ...]
-
-    @property
-    def rule(self) -> str:
-        """The rule whose folder it is in."""
-        return f"{self.path.parent.parent.name}/{self.path.parent.name.replace('_', '-')}"
-
-    @property
-    def name(self) -> str:
-        """Its path below `fixtures/`."""
-        return self.path.relative_to(FIXTURES).as_posix()
-
-    def expected(self, verb: str = "expect") -> dict[tuple[str, int], Expectation]:
-        """(rule, line) -> annotation."""
-        return {(one.rule, one.line): one for one in self.expectations if one.verb == verb}
+def name(fixture: Fixture) -> str:
+    """Its path below `fixtures/`."""
+    return fixture.path.relative_to(FIXTURES).as_posix()
 
 
 @cache
@@ -80,61 +37,6 @@ def fixtures() -> tuple[Fixture, ...]:
     """Every rule fixture; `fixtures/demo` is a project, not a fixture of a rule."""
     paths = [path for path in sorted(FIXTURES.glob("*/*/*")) if path.is_file() and path.parts[-3] != "demo"]
     return tuple(read(path) for path in paths if FIXTURES / "demo" not in path.parents)
-
-
-def read(path: Path) -> Fixture:
-    """A fixture with its annotations."""
-    found: list[Expectation] = []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for number, text in enumerate(lines, start=1):
-        line = number + 1 if _ALONE.match(text) else number
-        for verb, rule, targets in _ANNOTATION.findall(text):
-            columns = _carets(lines[line]) if line < len(lines) else None
-            found.append(Expectation(verb, line, rule, frozenset(targets.split()), columns))
-    return Fixture(path, tuple(found))
-
-
-def _carets(text: str) -> tuple[int, int] | None:
-    match = _CARETS.match(text)
-    return (match.start("carets") + 1, match.end("carets") + 1) if match else None
-
-
-def scan(path: Path, rules: Iterable[Rule], targets: Iterable[str] = PANEL) -> list[Finding]:
-    """The findings in a file that count: breaks, corrupts or degrades."""
-    size = path.stat().st_size
-    found = Found(path=path.name, file=str(path), size=size, kind=by_name(path.name) or "")
-    one = Scan(RuleSet(rules), tuple(load(name) for name in targets), Limits())
-    result = one(found, frozenset(), lambda _: None)
-    assert not [problem for problem in result.problems if problem.kind != "directive"], result.problems
-    return [finding for finding in result.findings if finding.verdict is not Verdict.UNKNOWN]
-
-
-def compare(fixture: Fixture, findings: Iterable[Finding]) -> list[str]:
-    """What the findings and the annotations of a fixture disagree about, in words."""
-    by_place: dict[tuple[str, int], list[Finding]] = defaultdict(list)
-    for finding in findings:
-        by_place[finding.rule, finding.line].append(finding)
-    expected, gaps = fixture.expected(), fixture.expected("gap")
-    wrong = []
-    for key, annotation in expected.items():
-        targets = {finding.target for finding in by_place.get(key, ())}
-        if not targets or (annotation.targets and targets != annotation.targets):
-            wanted = " ".join(sorted(annotation.targets)) or "some target"
-            wrong.append(
-                f"line {key[1]}: {key[0]} wanted for {wanted}, found for {' '.join(sorted(targets)) or 'none'}"
-            )
-        for finding in by_place.get(key, ()):
-            if annotation.columns and (finding.column, finding.end_column) != annotation.columns:
-                wrong.append(
-                    f"line {key[1]}: columns {finding.column}-{finding.end_column}, wanted {annotation.columns}"
-                )
-    for key, annotation in gaps.items():
-        if {finding.target for finding in by_place.get(key, ())} & (annotation.targets or set(PANEL)):
-            wrong.append(f"line {key[1]}: the gap {key[0]} is closed: turn it into expect[...]")
-    for (rule, line), extra in by_place.items():
-        if (rule, line) not in expected and (rule, line) not in gaps:
-            wrong.append(f"line {line}: unexpected {rule} for {' '.join(sorted({one.target for one in extra}))}")
-    return wrong
 
 
 def rules() -> dict[str, Rule]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from harness import FIXTURES, PANEL, Fixture, compare, fixtures, rules, scan
+from harness import FIXTURES, PANEL, Fixture, compare, fixtures, name, rules, scan
 
 from portlint.rule import Rule
 from portlint.target import load, shipped, vocabulary
@@ -31,7 +31,7 @@ def of(name: str) -> list[Fixture]:
     return [fixture for fixture in fixtures() if fixture.rule == name]
 
 
-@pytest.mark.parametrize("fixture", fixtures(), ids=lambda fixture: fixture.name)
+@pytest.mark.parametrize("fixture", fixtures(), ids=name)
 def test_a_fixture_is_flagged_where_it_says_and_nowhere_else(fixture: Fixture) -> None:
     found = scan(fixture.path, rules().values())
     assert not compare(fixture, found)

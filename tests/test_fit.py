@@ -122,7 +122,9 @@ def test_heads_are_not_cut() -> None:
     """Where the memory of three devices would do, eight heads need four."""
     answer = assess(model(parameters=100e9), Load(BF16, BF16, BF16), product())
     assert (answer.by_memory_alone, answer.devices) == (3, 4)
-    assert "heads are not cut" in phrases.memory_line(answer, Load(BF16, BF16, BF16))
+    assert "the memory of 3 would do, if all of it could be divided" in phrases.memory_line(
+        answer, Load(BF16, BF16, BF16)
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,6 +170,9 @@ def test_what_devices_tell_each_other_is_counted_where_the_link_is_known() -> No
     silent = answered(tensor_parallel="4")
     assert silent["answers"][0]["decode"]["exchange_s"] is None
     assert any("--link-gb-s" in one for one in silent["assumptions"])
+    text = " ".join(run(tensor_parallel="4").stdout.split())
+    assert "Links between devices: NVLink 4: 450 GB/s each way (900 total) (ML engineering, network" in text
+    assert "Links between" not in run(**changed).stdout
 
 
 def test_a_degree_that_does_not_fit_says_which_would() -> None:
@@ -294,8 +299,10 @@ def test_figures_of_a_source_become_bytes_and_flop() -> None:
     ("changed", "said"),
     [
         ({"params": None}, "Give --params, such as --params 7e9, or --config"),
-        ({"params": "-7e9"}, "'--params': -7e9 is not a finite number greater than 0"),
+        ({"params": "-7e9"}, "'--params': -7e9 is not a number greater than 0"),
         ({"params": "0"}, "'--params': 0 is not"),
+        ({"params": "1e300"}, "'--params': 1e300 is not a number greater than 0 and at most 1e+18"),
+        ({"host_gb_s": "1e-300"}, "'--host-gb-s': 1e-300 is not"),
         ({"params": "nan"}, "'--params': nan is not"),
         ({"params": "inf"}, "'--params': inf is not"),
         ({"params": "seven"}, "'--params': 'seven' is not a number"),
@@ -308,17 +315,19 @@ def test_figures_of_a_source_become_bytes_and_flop() -> None:
         ({"compute_dtype": "x"}, "--compute-dtype: "),
         ({"layers": None}, "depends on --layers: give it"),
         ({"layers": None, "head_dim": None}, "depends on --layers, --head-dim: give them"),
-        ({"layers": "0"}, "'--layers': 0 is not in the range"),
-        ({"kv_heads": "2.5"}, "'--kv-heads'"),
+        ({"layers": "0"}, "'--layers': '0' is not a whole number from 1 to 1,000,000,000"),
+        ({"kv_heads": "2.5"}, "'--kv-heads': '2.5' is not a whole number"),
+        ({"layers": "9" * 5000}, "is not a whole number"),
         ({"heads": "12"}, "--kv-heads 8 do not divide the 12 query heads"),
         ({"context": "0"}, "'--context'"),
         ({"concurrency": "-1"}, "'--concurrency'"),
-        ({"overhead_gb": "-1"}, "'--overhead-gb': -1 is not a finite number at least 0"),
-        ({"offload": "1.5"}, "'--offload': 1.5 is not a finite number at least 0 and at most 1"),
+        ({"overhead_gb": "-1"}, "'--overhead-gb': -1 is not a number at least 0"),
+        ({"offload": "1.5"}, "'--offload': 1.5 is not a number at least 0 and at most 1"),
         ({"host_gb_s": "0"}, "'--host-gb-s'"),
         ({"tensor_parallel": "3"}, "--tensor-parallel 3 does not split 8 KV heads evenly"),
         ({"tensor_parallel": "16", "heads": "24"}, "does not split 8 KV heads and 24 query heads"),
         ({"link_gb_s": "50"}, "--link-gb-s needs --hidden"),
+        ({"latency_us": "5"}, "--latency-us needs --link-gb-s"),
         ({"target": None}, "no target"),
         ({"target": "hoper"}, "Did you mean 'hopper'"),
         ({"product": "H20"}, "--product: the targets have no product 'H20'. Did you mean 'H200'?"),
@@ -336,6 +345,22 @@ def test_a_mistake_is_named(changed: Mapping[str, str | None], said: str) -> Non
     assert result.exit_code == 2, result.output
     assert said in result.stderr
     assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"params": "1e18", "layers": "1000000000", "kv_heads": "1000000000", "head_dim": "1000000000"},
+        {"context": "1000000000", "concurrency": "1000000000", "heads": "8", "tensor_parallel": "1000000000"},
+        {"params": "1e-9", "context": "1", "layers": "1", "kv_heads": "1", "head_dim": "1", "concurrency": "1"},
+        {"offload": "1", "host_gb_s": "1e-9", "params": "1e12", "tensor_parallel": "8"},
+    ],
+)
+def test_the_largest_and_the_smallest_numbers_stay_numbers(changed: dict[str, str], tmp_path: Path) -> None:
+    result = run("--output-format", "json", "--html", str(tmp_path / "fit.html"), **changed)
+    assert result.exit_code in (0, 1, 2)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert not re.search(r"\b(NaN|Infinity)\b", result.stdout)
 
 
 def test_offload_is_not_for_training() -> None:
@@ -401,7 +426,8 @@ languages = ["cuda"]
 [facts]
 
 [products."a<i>\\u001b[31m"]
-memory_gb = 80
+devices = 2
+memory_gb = 160
 bandwidth_tb_s = 2
 dense_tflops = { bf16 = 500 }
 cite = "manual"
@@ -435,10 +461,10 @@ def test_text_of_a_profile_is_escaped(own: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("memory_gb = 80", 'memory_gb = "80"', "Expected `float"),
-        ("memory_gb = 80", "memory_tb = 80", "memory_tb"),
-        ("memory_gb = 80", "devices = 0", "at least one device"),
-        ("memory_gb = 80", "memory_gb = 0", "a figure is not positive"),
+        ("memory_gb = 160", 'memory_gb = "160"', "Expected `float"),
+        ("memory_gb = 160", "memory_tb = 160", "memory_tb"),
+        ("devices = 2", "devices = 0", "at least one device"),
+        ("memory_gb = 160", "memory_gb = 0", "a figure is not positive"),
         ("{ bf16 = 500 }", "{ bf16 = nan }", "a figure is not positive"),
         ('cite = "manual"', 'cite = "folklore"', "cites folklore"),
         ('cite = "manual"', "cite = []", "cites nothing"),

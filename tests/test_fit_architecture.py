@@ -165,6 +165,7 @@ def test_a_given_number_makes_up_for_an_unknown_type(tmp_path: Path) -> None:
     [
         ("{", "is not JSON: line 1"),
         ("[" * 100_000, "is not JSON"),
+        ('{"vocab_size": ' + "9" * 5000 + "}", "is not JSON"),
         ("[]", "no JSON object"),
         ({"model_type": "bert"}, "'bert' cannot be counted; give --params"),
         ({}, "None cannot be counted; give --params"),

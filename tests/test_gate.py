@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from harness import Fixture, fixtures
+from harness import Fixture, fixtures, name
 
 from portlint.detect import RuleSet, detect, gate
 from portlint.rule import Detector, Hit, Hits, Node, Rule
@@ -30,7 +30,7 @@ def each_alone() -> list[tuple[Detector, RuleSet]]:
     return made
 
 
-@pytest.mark.parametrize("fixture", [one for one in fixtures() if one.expectations], ids=lambda one: one.name)
+@pytest.mark.parametrize("fixture", [one for one in fixtures() if one.expectations], ids=name)
 def test_it_lets_in_every_file_in_which_a_detector_finds_something(fixture: Fixture) -> None:
     kind = by_name(fixture.path.name) or ""
     if kind == "notebook":

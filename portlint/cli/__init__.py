@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 import click
 
 from portlint import __version__
+from portlint.cli.errors import friendly
 
-COMMANDS = ("check", "fit", "merge", "report", "rule", "target", "verify")
+COMMANDS = ("check", "fit", "merge", "report", "rule", "server", "target", "verify")
 
 
 class _Commands(click.Group):
@@ -24,5 +26,19 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="portlint")
-def main() -> None:
+@click.option(
+    "--rules",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Take the rules in DIR/<pack>/<name>.py as well; repeatable. This runs their code.",
+)
+@friendly
+def main(folders: tuple[Path, ...]) -> None:
     """Find what accelerator code assumes about its machine, and what another machine makes of it."""
+    if folders:
+        from portlint.rules import add
+
+        for folder in folders:
+            add(folder)

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from portlint.fit.report import Report
     from portlint.target import Target
 
+_MOST = 10**9
+"""the largest count that an option takes"""
+_LEAST = 1e-9
+"""what an option that must be above 0 takes at least: what divides by it stays finite"""
 _SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
 
 def _number(
-    *, least: float = 0, exclusive: bool = True, most: float = math.inf, suffixes: bool = False
+    *, least: float = 0, exclusive: bool = True, most: float = 1e18, suffixes: bool = False
 ) -> Callable[[click.Context, click.Parameter, str | None], float | None]:
-    """A callback that reads a finite number between bounds; with `suffixes`, 7B and 350M as well."""
+    """A callback that reads a number between bounds; with `suffixes`, 7B and 350M as well."""
 
     def read(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
         if value is None:
@@ -38,20 +42,34 @@ def _number(
             number = float(text[:-1] if factor != 1 else text) * factor
         except ValueError:
             raise click.BadParameter(f"{value!r} is not a number.", ctx, param) from None
-        if not math.isfinite(number) or number < least or (exclusive and number == least) or number > most:
-            words = f"{'greater than' if exclusive else 'at least'} {least:g}"
-            words += f" and at most {most:g}" if math.isfinite(most) else ""
-            raise click.BadParameter(f"{value} is not a finite number {words}.", ctx, param)
+        low = number < max(least, _LEAST) if exclusive else number < least
+        if not math.isfinite(number) or low or number > most:
+            words = f"{'greater than' if exclusive else 'at least'} {least:g} and at most {most:g}"
+            raise click.BadParameter(f"{value} is not a number {words}.", ctx, param)
         return number
 
     return read
 
 
-_COUNT = click.IntRange(min=1, max=10**9)
+def _count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A callback that reads a count."""
+    if value is None:
+        return None
+    text = value.strip()
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:20]) <= _MOST and len(text) <= 20):
+        raise click.BadParameter(f"{value!r} is not a whole number from 1 to {_MOST:,}.", ctx, param)
+    return int(text)
 
 
 @click.command(short_help="Say whether a model fits a machine, and what bounds it.")
-@click.option("--target", "-t", "targets", multiple=True, help="Machine; repeatable. 'portlint target' lists them.")
+@click.option(
+    "--target",
+    "-t",
+    "targets",
+    multiple=True,
+    metavar="NAME",
+    help="Machine; repeatable. 'portlint target' lists them.",
+)
 @click.option("--product", "names", multiple=True, metavar="NAME", help="Only this product of the targets; repeatable.")
 @click.option(
     "--config",
@@ -60,46 +78,76 @@ _COUNT = click.IntRange(min=1, max=10**9)
     metavar="FILE",
     help="A Hugging Face config.json that describes the model; the options override it.",
 )
-@click.option("--params", callback=_number(suffixes=True), help="Parameters: 7e9 or 7B.")
+@click.option("--params", callback=_number(suffixes=True), metavar="NUMBER", help="Parameters: 7e9 or 7B.")
 @click.option(
-    "--active-params", callback=_number(suffixes=True), help="Those that one token meets, in a mixture of experts."
+    "--active-params",
+    callback=_number(suffixes=True),
+    metavar="NUMBER",
+    help="Those that one token meets, in a mixture of experts.",
 )
 @click.option("--weight-dtype", metavar="DTYPE", help="How weights are stored: bf16, fp8, int4 ...")
-@click.option("--layers", type=_COUNT, help="Transformer layers.")
-@click.option("--heads", type=_COUNT, help="Query heads; with them, attention's own arithmetic is counted.")
-@click.option("--kv-heads", type=_COUNT, help="Key and value heads.")
-@click.option("--head-dim", type=_COUNT, help="Numbers in a head.")
-@click.option("--hidden", type=_COUNT, help="Hidden size; the devices' exchange depends on it.")
+@click.option("--layers", callback=_count, metavar="N", help="Transformer layers.")
+@click.option(
+    "--heads", callback=_count, metavar="N", help="Query heads; with them, attention's own arithmetic is counted."
+)
+@click.option("--kv-heads", callback=_count, metavar="N", help="Key and value heads.")
+@click.option("--head-dim", callback=_count, metavar="N", help="Numbers in a head.")
+@click.option("--hidden", callback=_count, metavar="N", help="Hidden size; the devices' exchange depends on it.")
 @click.option("--kv-dtype", metavar="DTYPE", help="How the KV cache is stored  [bf16].")
 @click.option("--compute-dtype", metavar="DTYPE", help="In which products are taken  [as weights are stored].")
-@click.option("--context", type=_COUNT, default=4096, help="Tokens of each sequence, and of the prompt  [4096].")
-@click.option("--concurrency", type=_COUNT, default=1, help="Sequences at once  [1].")
+@click.option(
+    "--context",
+    callback=_count,
+    metavar="N",
+    default="4096",
+    help="Tokens of each sequence, and of the prompt  [4096].",
+)
+@click.option("--concurrency", callback=_count, metavar="N", default="1", help="Sequences at once  [1].")
 @click.option("--training", is_flag=True, help="Train with Adam in mixed precision, in place of inference.")
 @click.option(
     "--overhead-gb",
     callback=_number(exclusive=False),
+    metavar="NUMBER",
     default="0",
     help="GB on each device beside weights and cache  [0].",
 )
 @click.option(
-    "--offload", callback=_number(exclusive=False, most=1), default="0", help="Share of the weights on the host  [0]."
+    "--offload",
+    callback=_number(exclusive=False, most=1),
+    metavar="NUMBER",
+    default="0",
+    help="Share of the weights on the host  [0].",
 )
 @click.option(
-    "--host-gb-s", callback=_number(), default="64", help="GB/s of the host link  [64, PCIe 5.0 x16 one way]."
+    "--host-gb-s",
+    callback=_number(),
+    metavar="NUMBER",
+    default="64",
+    help="GB/s of the host link  [64, PCIe 5.0 x16 one way].",
 )
 @click.option(
-    "--tensor-parallel", type=_COUNT, metavar="N", help="Devices that share the model  [the fewest that fit]."
+    "--tensor-parallel", callback=_count, metavar="N", help="Devices that share the model  [the fewest that fit]."
 )
-@click.option("--link-gb-s", callback=_number(), help="GB/s of a device's link to the others, one way.")
 @click.option(
-    "--latency-us", callback=_number(exclusive=False), default="0", help="Microseconds that a collective waits  [0]."
+    "--link-gb-s", callback=_number(), metavar="NUMBER", help="GB/s of a device's link to the others, one way."
+)
+@click.option(
+    "--latency-us",
+    callback=_number(exclusive=False),
+    metavar="NUMBER",
+    default="0",
+    help="Microseconds that a collective waits  [0].",
 )
 @click.option(
     "--price", "prices", multiple=True, metavar="NAME=PRICE", help="Price of a product for an hour; repeatable."
 )
-@click.option("--output-format", type=click.Choice(("full", "json")), default="full")
+@click.option(
+    "--output-format", type=click.Choice(("full", "json")), default="full", help="On standard output  [full]."
+)
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with figures, too.")
-@click.option("--color", type=click.Choice(("auto", "always", "never")), default="auto")
+@click.option(
+    "--color", type=click.Choice(("auto", "always", "never")), default="auto", help="Colours in the full report."
+)
 @friendly
 def fit(
     targets: tuple[str, ...],
@@ -189,6 +237,8 @@ def _load(options: dict[str, Any], model: Model) -> Load:
         raise UserError(f"--tensor-parallel {degree} does not split {model.kv_heads} KV heads{heads} evenly.")
     if training and options["offload"]:
         raise UserError("--offload is for weights in inference; it does not go with --training.")
+    if options["latency_us"] and not options["link_gb_s"]:
+        raise UserError("--latency-us needs --link-gb-s: the devices' exchange is counted where their link is known.")
     if options["link_gb_s"] and not model.hidden:
         raise UserError("--link-gb-s needs --hidden: what devices exchange depends on the hidden size.")
     return Load(

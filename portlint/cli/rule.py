@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,11 +24,20 @@ INDENT = "    "
 @click.command(short_help="List the rules, or explain one.")
 @click.argument("name", required=False)
 @click.option("--output-format", type=click.Choice(("text", "json")), default="text")
+@click.option("--new", type=click.Path(path_type=Path), metavar="DIR", help="Write a rule NAME to start from in DIR.")
+@click.option("--test", is_flag=True, help="Hold the rule NAME against its fixtures; exit 1 where they disagree.")
 @friendly
-def rule(name: str | None, output_format: str) -> None:
+def rule(name: str | None, output_format: str, new: Path | None, test: bool) -> None:
     """List the rules, or explain the rule NAME: why it matters, an example, what to do, and where it fires."""
     from portlint.rules import discover
 
+    if name is None and (new or test):
+        raise UserError(f"which rule? Write 'portlint rule pack/name {'--test' if test else f'--new {new}'}'.")
+    if name and new:
+        _create(name, new)
+        return
+    if name and test:
+        sys.exit(_hold(_named(discover(), name)))
     described: Any
     if name is None:
         described = [_entry(one) for one in discover().values()]
@@ -58,16 +69,47 @@ def _explained(rules: Mapping[str, Rule], name: str) -> Explanation:
     from portlint.examples import MissingExample
     from portlint.explain import explain
 
+    try:
+        return explain(_named(rules, name))
+    except MissingExample as error:
+        raise UserError(str(error)) from error
+
+
+def _named(rules: Mapping[str, Rule], name: str) -> Rule:
     if name not in rules:
         from difflib import get_close_matches
 
         near = get_close_matches(name, rules, n=1)
         hint = f" Did you mean '{near[0]}'?" if near else ""
         raise UserError(f"there is no rule '{name}'.{hint} 'portlint rule' lists them all.")
-    try:
-        return explain(rules[name])
-    except MissingExample as error:
-        raise UserError(str(error)) from error
+    return rules[name]
+
+
+def _create(name: str, folder: Path) -> None:
+    from portlint.scaffold import write
+
+    for path in write(name, folder):
+        click.echo(path)
+    click.echo(f"\nTry it: portlint --rules {folder} rule {name} --test")
+
+
+def _hold(one: Rule) -> int:
+    """Say where a rule and its fixtures disagree. Returns the exit status."""
+    from portlint.annotated import compare, read, scan
+    from portlint.examples import fixtures
+    from portlint.rules import discover
+
+    folder = Path(str(fixtures(one)))
+    files = sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+    if not files:
+        raise UserError(f"'{one.name}' has no fixtures: there is nothing in {folder}.")
+    wrong = []
+    for fixture in map(read, files):
+        names = {one.name, *(expected.rule for expected in fixture.expectations)}
+        findings = scan(fixture.path, [discover()[name] for name in sorted(names) if name in discover()])
+        wrong += [f"{fixture.path}: {said}" for said in compare(fixture, findings)]
+    click.echo("\n".join(wrong) or f"{one.name}: {len(files)} fixtures, all as annotated")
+    return int(bool(wrong))
 
 
 def _page(one: Explanation) -> Iterator[str]:

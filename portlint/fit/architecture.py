@@ -157,7 +157,7 @@ def read(path: Path, parameters: float | None = None) -> Model:
         raise ArchitectureError(f"{path} is not UTF-8 text, so no config.json.") from error
     try:
         fields = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a plain ValueError
         where = f": line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else ""
         raise ArchitectureError(f"{path} is not JSON{where}.") from error
     if not isinstance(fields, dict):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 
 ALL_REDUCES_PER_LAYER = 2
-"""of a transformer layer under tensor parallelism, in the forward pass: one after attention, one after the MLP.
-Megatron-LM, section 3, https://arxiv.org/abs/1909.08053"""
+"""of a transformer layer under tensor parallelism, in the forward pass: one after attention, one after the MLP, which
+end in row-parallel products: https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/models/llama.py"""
 
 
 def ring_all_reduce_bytes(message_bytes: float, devices: int) -> float:

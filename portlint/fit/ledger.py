@@ -11,7 +11,8 @@ import msgspec
 
 ADAM_BYTES_PER_PARAMETER = 16
 """Adam in mixed precision: 16-bit weights and gradients (2 + 2), and in 32 bits a copy of the weights, momentum and
-variance (4 + 4 + 4). ZeRO, section 3.1, https://arxiv.org/abs/1910.02054"""
+variance (4 + 4 + 4). The authors of ZeRO count so; 16 TB for 10^12 parameters:
+https://www.cs.toronto.edu/~cmaddis/courses/csc2541_w25/presentations/richards_zero.pdf"""
 
 
 def weight_bytes(parameters: float, bytes_each: float) -> float:

@@ -58,6 +58,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value,
     )
-    found.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     found.tests["link"] = lambda url: url.startswith(("https://", "http://"))
     return found

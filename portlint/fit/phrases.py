@@ -134,7 +134,7 @@ def _degree(answer: Answer, load: Load) -> str:
         return "state sharded over all of them"
     text = f"tensor-parallel degree {answer.devices}"
     if answer.by_memory_alone is not None and answer.by_memory_alone < (answer.devices or 0):
-        text += f" (the memory of {answer.by_memory_alone} would do, but heads are not cut)"
+        text += f" (the memory of {answer.by_memory_alone} would do, if all of it could be divided)"
     return text
 
 
@@ -177,6 +177,16 @@ def _bound(phase: Phase, answer: Answer) -> str:
     elif phase.link_s:
         parts.append(f"exchange {duration(phase.link_s)}")
     return ", ".join(parts)
+
+
+def remarks(answer: Answer) -> Iterator[str]:
+    """What else is to be said of a product: why it does not fit, what is not known, what its profile notes."""
+    yield from answer.remarks
+    phase, product = answer.decode, answer.product
+    if phase is not None and phase.link_s is None and product.interconnect:
+        yield f"Links between devices: {product.interconnect}."
+    if product.note:
+        yield f"{product.note}."
 
 
 def cell(value: float | None) -> str:

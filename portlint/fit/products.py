@@ -57,7 +57,7 @@ class Product(msgspec.Struct, frozen=True):
     cites: tuple[Cite, ...]
     note: str = ""
     interconnect: str = ""
-    """what the profile says of links between devices"""
+    """what the profile says of links between devices, with its source"""
     devices: int = 1
 
     def peak(self, dtype: Dtype) -> tuple[str, float] | None:
@@ -96,9 +96,13 @@ def _product(target: Target, name: str, fields: object) -> Product:
         {key: value * TERA / entry.devices for key, value in entry.dense_tflops.items()},
         tuple(target.profile.cites[key] for key in keys),
         entry.note,
-        "" if interconnect is None else str(interconnect.value),
+        "" if interconnect is None else f"{interconnect.value} ({_sources(target.cites(interconnect))})",
         entry.devices,
     )
+
+
+def _sources(cites: tuple[Cite, ...]) -> str:
+    return "; ".join(f"{cite.title}, {cite.url}" for cite in cites)
 
 
 def _memory(entry: _Entry) -> tuple[float | None, str]:

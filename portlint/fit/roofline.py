@@ -2,7 +2,8 @@
 
 FLOP are operations (a multiplication and an addition are two), FLOP/s a rate; peaks are dense. Times are seconds, and
 floors: no program is faster, and most are slower.
-Williams, Waterman, Patterson: Roofline (2009), https://doi.org/10.1145/1498765.1498785
+https://docs.amd.com/r/en-US/57368-uProf-user-guide/Classic-Roofline-Model, and for transformers
+https://jax-ml.github.io/scaling-book/inference/
 """
 
 from __future__ import annotations

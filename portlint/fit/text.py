@@ -46,7 +46,7 @@ def _product(answer: Answer, report: Report, width: int) -> Iterator[Line]:
     product = answer.product
     numbers = "".join(f"[{index}]" for index in report.numbers(answer))
     yield [("bold", f"  {printable(product.name)}"), ("", f"  {phrases.figures(product, answer)} {numbers}")]
-    label, style = phrases.fits_label(answer), _STYLES[answer.fits]
+    label, style = printable(phrases.fits_label(answer)), _STYLES[answer.fits]
     memory = phrases.memory_line(answer, report.load)
     yield from _prose([(style, f"    {label}")], f": {memory}" if memory else "", width)
     if answer.decode is not None:
@@ -54,7 +54,7 @@ def _product(answer: Answer, report: Report, width: int) -> Iterator[Line]:
         yield from _row("prefill", phrases.prefill_line(answer, report.load), width, indent=4)
     if report.load.training and answer.fits:
         yield from _row("training", phrases.training_line(answer), width, indent=4)
-    for remark in (*answer.remarks, *([f"{product.note}."] if product.note else [])):
+    for remark in phrases.remarks(answer):
         yield from _row("note", remark, width, indent=4)
 
 

@@ -57,11 +57,12 @@ def _standing(readiness: Readiness, standing: Standing) -> Iterator[str]:
     yield f"\n## {_text(standing.title)}\n"
     yield _text(standing.sentence)
     work = standing.work
-    yield f"\nEffort {hours(work.total)}, of it {hours(standing.needed.total)} to run right:"
-    yield f"{many(work.minutes, 'place')} of minutes, {work.hours:,} of hours, {many(work.rewrite, 'rewrite')}."
+    if work.total:
+        yield f"\nEffort {hours(work.total)}, of it {hours(standing.needed.total)} to run right:"
+        yield f"{many(work.minutes, 'place')} of minutes, {work.hours:,} of hours, {many(work.rewrite, 'rewrite')}."
     yield "\n| gate | state | why |\n|---|---|---|"
     for gate in standing.gates:
-        yield f"| {gate.name} | {gate.state} | {_text(gate.why)} |"
+        yield f"| {gate.name} | {gate.state} | {_prose(gate.why)} |"
     yield "\n| tier | files | lines |\n|---|--:|--:|"
     for tier, (files, lines) in standing.tiers.items():
         if files:
@@ -103,6 +104,16 @@ def _progress(readiness: Readiness) -> Iterator[str]:
         return
     yield f"\n## Progress{f' since {progress.since}' if progress.since else ''}\n"
     yield f"{many(len(progress.mended), 'finding')} gone, {progress.new:,} new, {progress.kept:,} as before."
+
+
+def _prose(text: str) -> str:
+    """Text in which nothing is markup but code in backticks."""
+    pieces = printable(text).split("`")
+    if len(pieces) % 2 == 0:
+        return _text(text)
+    for number, piece in enumerate(pieces):
+        pieces[number] = "`" + piece.replace("|", r"\|") + "`" if number % 2 else _text(piece)
+    return "".join(pieces)
 
 
 def _text(text: str) -> str:

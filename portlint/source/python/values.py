@@ -8,6 +8,7 @@ unknown, and where branches meet, only what they agree on is kept.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
@@ -214,6 +215,7 @@ class Values:
         self._always_given: dict[tuple[int, str], bool] = {}
         self._known: dict[tuple[int, int], Abstract] = {}
         self._used_as_tensor: dict[tuple[int, str], bool] = {}
+        self._methods_of: dict[int, dict[str, Node]] = {}
 
     def of(self, node: Node, depth: int = _DEPTH) -> Abstract:
         """What is known of an expression."""
@@ -487,10 +489,10 @@ class Values:
         if function is None or not self._has_torch:
             return False
         if key not in self._used_as_tensor:
-            self._used_as_tensor[key] = any(
-                function.start < use.start < function.end and _is_tensor_method(use)
-                for use in self.scopes.uses(name.text)
-            )
+            uses = self.scopes.uses(name.text)  # in the order of the text
+            first = bisect_right(uses, function.start, key=_start)
+            last = bisect_left(uses, function.end, key=_start)
+            self._used_as_tensor[key] = any(map(_is_tensor_method, uses[first:last]))
         return self._used_as_tensor[key]
 
     def _element(self, name: Node, binding: Binding, depth: int) -> Abstract:
@@ -622,9 +624,15 @@ class Values:
         home = next(attribute.ancestors("class_definition"), None)
         if home is None or attribute["object"].text not in ("self", "cls"):
             return None
-        members = (one.get("definition") or one for one in home["body"].children)
-        named = (one for one in members if one.type == "function_definition")
-        return next((one for one in named if one["name"].text == attribute["attribute"].text), None)
+        return self._methods(home).get(attribute["attribute"].text)
+
+    def _methods(self, home: Node) -> dict[str, Node]:
+        """The definitions directly in a class, by name."""
+        if home.start not in self._methods_of:
+            members = [one.get("definition") or one for one in home["body"].children]
+            named = [one for one in members if one.type == "function_definition"]
+            self._methods_of[home.start] = {one["name"].text: one for one in reversed(named)}
+        return self._methods_of[home.start]
 
     def _local(self, function: Node) -> Node | None:
         """The function of this file that is called."""
@@ -1055,6 +1063,10 @@ def _compares_values(comparison: Node) -> bool:
     """Whether values are compared, and not identities (`is`) or membership (`in`)."""
     operators = comparison.raw.children_by_field_name("operators")
     return not any(one.type in ("is", "is not", "in", "not in") for one in operators)
+
+
+def _start(node: Node) -> int:
+    return node.start
 
 
 def _is_tensor_method(use: Node) -> bool:
