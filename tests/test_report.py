@@ -184,6 +184,7 @@ def hostile() -> Report:
             path="<b>,a:b=`c`|*d*.cu",
             message="'<img src=x onerror=alert(1)>' ]]> `x` | ::error file=a,line=1::%25 ##[add-path]x\ufffe",
         ),
+        finding(path="::error file=x::/a.cu", excerpt=("  ::stop-commands::x", "::error::y"), end_line=13),
         finding(path="eol.cu", column=9, end_column=9, excerpt=("int x = ",)),
         finding(path="empty.py", line=1, column=1, end_line=1, end_column=1, excerpt=("",)),
         finding(path="bare.py", line=1, column=1, end_line=1, end_column=1, excerpt=()),
@@ -782,6 +783,7 @@ class TestEscaping:
             ("\U000e0041", r"\u{e0041}"),
             (file_name(b"\xff"), r"\xff"),
             ("\ud83d", r"\u{d83d}"),
+            ("a ## b #[ ##[error]x", r"a ## b #[ #\x23[error]x"),
         ],
     )
     def test_printable(self, given: str, shown: str) -> None:
@@ -789,6 +791,18 @@ class TestEscaping:
 
     def test_what_is_kept(self) -> None:
         assert printable("a\n\tb\r", keep="\n\t") == "a\n\tb\\x0d"
+
+    @settings(max_examples=50)
+    @given(st.lists(st.sampled_from(["::", "error", " ", "##", "[", "]", "add-mask", "x=1", "a" * 30]), max_size=30))
+    def test_a_runner_finds_no_command_in_a_log(self, parts: list[str]) -> None:
+        words = "".join(parts)
+        subject = report(finding(path=words, message=words, remedy=words, excerpt=(words,), column=1))
+        subject = msgspec.structs.replace(subject, problems=(Problem(words, 1, "rule", words),))
+        for kind in KINDS:
+            for line in text(subject, kind, width=40).splitlines():
+                start = line.lstrip()
+                assert kind == "github" or not re.match(r"::(error|add-mask)( .*?)?::", start)
+                assert "##[" not in line or (kind == "github" and start.startswith("::"))
 
     WORDS = st.text(st.characters() | st.sampled_from("\x1b\x9b\x07\r\n\t\u202e\u2028\udcff[]()/\\"), max_size=40)
     NAMES = st.binary(max_size=20).map(file_name)

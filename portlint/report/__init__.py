@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.report.escape import without_commands
+
 if TYPE_CHECKING:
     from portlint.finding import Report
 
@@ -45,8 +47,9 @@ class Page(msgspec.Struct, frozen=True):
 def render(report: Report, kind: str, *, color: bool, width: int, version: str) -> str:
     """Write the report in the format `kind`, one of KINDS. The text ends with a line break unless it is empty.
 
-    Only line breaks and, with `color`, ANSI colour sequences control the terminal: what came from the linted files is
-    escaped. The text holds no lone surrogates, so that it can be encoded as UTF-8.
+    Only line breaks and, with `color`, ANSI colour sequences control the terminal, and only the format `github` holds
+    commands for a CI runner: what came from the linted files is escaped. The text holds no lone surrogates, so that it
+    can be encoded as UTF-8.
     """
     text: str = import_module(_MODULES[kind]).render(report, Page(color, width, version))
-    return text
+    return text if kind == "github" else without_commands(text)

@@ -16,7 +16,9 @@ _UNSAFE = re.compile(
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "\ud800-\udfff"  # lone surrogates: bytes of a path that are not UTF-8, or halves of a character
     "]"
+    r"|(?<=#)#(?=\[)"  # `##[name]` is a command to GitHub's runner and to Azure's, wherever it stands in a log
 )
+_COMMAND = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*):(?=:[\w-]+(?: [^\n]*?)?::)", re.MULTILINE)
 
 
 def printable(text: str, *, keep: str = "") -> str:
@@ -25,6 +27,19 @@ def printable(text: str, *, keep: str = "") -> str:
     A byte that was not UTF-8 (PEP 383) is shown as that byte. `keep` lists characters to leave alone, such as "\n".
     """
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _spelled(match[0]), text)
+
+
+def printable_characters(line: str) -> list[str]:
+    """What `printable` makes of each character of a line."""
+    shown = list(line)
+    for match in _UNSAFE.finditer(line):
+        shown[match.start()] = _spelled(match[0])
+    return shown
+
+
+def without_commands(text: str) -> str:
+    r"""The text of a report without lines that start as `::name::`, which GitHub's runner would obey: `\x3a:name::`."""
+    return _COMMAND.sub(r"\1\\x3a", text)
 
 
 def _spelled(char: str) -> str:
@@ -46,5 +61,7 @@ def strict_json(value: object, *, one_line: bool = False) -> str:
 
 def _json_spelled(match: re.Match[str]) -> str:
     char = match[0]
+    if char == "#":
+        return "\\u0023"
     lone = "\ud800" <= char <= "\udfff"
     return json.dumps(_spelled(char) if lone else char)[1:-1]

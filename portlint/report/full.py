@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from unicodedata import category, east_asian_width
 
 from portlint.finding import Evidence, Finding, Problem, Report, StatedFact, Verdict
-from portlint.report.escape import printable
+from portlint.report.escape import printable, printable_characters
 from portlint.report.places import by_place, by_verdict, counted, grouped, listed, place_of, remedies, targets
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _code(finding: Finding, room: int) -> tuple[str, str]:
     several = finding.end_line > finding.line
     end = len(line) if several else min(max(finding.end_column - 1, start), len(line))
 
-    shown = [_TAB if char == "\t" else printable(char) for char in line]
+    shown = [_TAB if raw == "\t" else char for raw, char in zip(line, printable_characters(line), strict=True)]
     edges = [0, *accumulate(map(_columns, shown))]  # the column at which each character starts, and where the line ends
     first, last = _window(edges, edges[start], room)
     head, tail = "…" * (first > 0), "…" * (last < len(line))
