@@ -103,10 +103,12 @@ class _Proof:
         """those that have been"""
 
     def outcome(self, kernel: str) -> Outcome:
-        """The verdict; values that are right say nothing of code that does not compile."""
+        """The verdict; of code that the compiler refuses there are no values, right or wrong."""
+        if self.breaks and self.line is not None:
+            expansions = expanded_on(self.source.text, self.line)
+            if refused := refused_by(self.program, self.line, expansions, self.target):
+                return refused
         found = self._first(kernel)
-        if self.breaks and found.verdict != "proven" and self.line is not None:
-            found = refused_by(self.program, self.line, expanded_on(self.source.text, self.line), self.target) or found
         if self.breaks and found.verdict == "refuted":
             return Outcome("undecided", "the values are right where it compiles", found.kernel, None, found.launches)
         return found
