@@ -71,6 +71,9 @@ __all__ = [
     "on_platform",
     "one_runs",
     "ptx",
+    "put_after",
+    "put_before",
+    "replace",
     "torch_operators",
     "triton_functions",
     "triton_vendor",
@@ -225,9 +228,29 @@ class Hit(msgspec.Struct, frozen=True):
     language: str = ""
     """the kernel language it concerns, where that is not the file's: "triton" in a Python file"""
     edits: tuple[Edit, ...] = ()
+    """what mends it: bytes of the node's source; all of them are made, or none"""
+    safe: bool = False
+    """whether the edits change nothing on the platform that the code was written for"""
 
 
 Hits: TypeAlias = Iterator[Hit]
+
+
+def replace(node: Node, text: str) -> Edit:
+    """The edit that writes a text in place of a node."""
+    return Edit(node.start, node.end, text)
+
+
+def put_before(node: Node, text: str) -> Edit:
+    """The edit that writes a text before a node."""
+    return Edit(node.start, node.start, text)
+
+
+def put_after(node: Node, text: str) -> Edit:
+    """The edit that writes a text after a node."""
+    return Edit(node.end, node.end, text)
+
+
 Detect: TypeAlias = Callable[..., Hits]
 
 

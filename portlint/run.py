@@ -55,14 +55,15 @@ def run(request: Request, progress: Progress | None = None) -> Report:
     from portlint import engine
 
     started = time.monotonic()
-    tasks, problems = _tasks(request)
-    scan = _scan(request)
+    tasks, problems = tasks_of(request)
+    scan = scanner(request)
     jobs = request.jobs or cores()
     results = engine.run(tasks, scan, jobs=max(1, min(jobs, len(tasks))), limits=scan.limits, progress=progress)
-    return _report(request, results, problems, scan.rules.rules, time.monotonic() - started)
+    return report_of(request, results, problems, scan.rules.rules, time.monotonic() - started)
 
 
-def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
+def tasks_of(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
+    """The files that a request names, and what cannot be found of it."""
     from portlint.source.discover import Found, discover
     from portlint.source.language import by_name
 
@@ -78,7 +79,8 @@ def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
     return [found for found in discovery.found if found.kind in READ], discovery.problems
 
 
-def _scan(request: Request) -> Scan:
+def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: bool = False) -> Scan:
+    """What a run does with each file. `contents` are read in place of what is on the disk."""
     selected = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
     return Scan(
         RuleSet(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets)),
@@ -87,7 +89,8 @@ def _scan(request: Request) -> Scan:
         select=request.select,
         ignore=request.ignore,
         ignores_of=request.config.file_ignores,
-        content=request.stdin[1] if request.stdin else None,
+        contents=contents if request.stdin is None else {request.stdin[0]: request.stdin[1], **contents},
+        measures=measures,
     )
 
 
@@ -106,9 +109,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _report(
+def report_of(
     request: Request, results: list[FileResult], problems: Sequence[Problem], rules: Sequence[Rule], seconds: float
 ) -> Report:
+    """The report of a run, from what the scan of each file brought."""
     findings = sorted((finding for result in results for finding in result.findings), key=lambda one: one.order)
     all_problems = sorted([*problems, *(problem for result in results for problem in result.problems)])
     summary = Summary(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,12 +11,13 @@ import msgspec
 from portlint import directive
 from portlint.config import Selector
 from portlint.detect import RuleSet, detect, merged, under
-from portlint.finding import FileResult, Finding, Problem
+from portlint.finding import Edit, FileResult, Finding, Problem
 from portlint.judge import Judge
 from portlint.rule import Hit, Rule
 from portlint.source import Source, embedded
 from portlint.source.census import census
 from portlint.source.decode import NotText, decode, line_starts
+from portlint.source.grammar import broken_places
 from portlint.source.language import by_content
 from portlint.source.prescan import Limits, refuse, refuse_size
 from portlint.source.text import Lines
@@ -42,7 +44,8 @@ class Scan:
         select: Sequence[Selector] = (),
         ignore: Sequence[Selector] = (),
         ignores_of: Callable[[str], Sequence[Selector]] = lambda _: (),
-        content: bytes | None = None,
+        contents: Mapping[str, bytes] = {},
+        measures: bool = False,
     ) -> None:
         self.rules = rules
         self.targets = targets
@@ -51,22 +54,26 @@ class Scan:
         self.ignore = ignore
         self.ignores_of = ignores_of
         """path -> the selectors that the configuration ignores there"""
-        self.content = content
-        """the text of the one file that comes from standard input"""
+        self.contents = contents
+        """file -> its bytes, instead of those on the disk: standard input, and drafts of fixes"""
+        self.measures = measures
+        """whether results say what was scanned and how much of it does not parse, for those who change files"""
 
     def __call__(self, found: Found, without: frozenset[str], phase: Phase) -> FileResult:
         """The findings and problems of one file. `without` names rules to leave out, `phase` is told what runs."""
         phase("read")
-        if self.content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
+        content = self.contents.get(found.file)
+        if content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
             return _given_up(found.path, "skipped", reason)
         try:
-            data = self.content if self.content is not None else _read(found.file)
+            data = content if content is not None else _read(found.file)
         except OSError as error:
             return _given_up(found.path, "read", f"cannot be read: {error.strerror or error}")
         try:
-            return self._scan(found, data, without, phase)
+            result = self._scan(found, data, without, phase)
         except NotText as reason:
             return _given_up(found.path, "read", str(reason))
+        return msgspec.structs.replace(result, digest=digest(data)) if self.measures else result
 
     def _scan(self, found: Found, data: bytes, without: frozenset[str], phase: Phase) -> FileResult:
         kind = found.kind
@@ -89,7 +96,8 @@ class Scan:
         if not commands.strip() or not self.rules.may_fire(commands, "bash"):
             commands = b""
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
-        if not has_kernels and not commands and not self.rules.may_fire(text, language) and b"portlint:" not in text:
+        may_say = has_kernels or commands or self.rules.may_fire(text, language) or b"portlint:" in text
+        if not may_say and not self.measures:
             return FileResult(found.path, lines=len(starts), census=counted)
         phase("parse")
         source, lines = (
@@ -104,10 +112,12 @@ class Scan:
         problems += more
         if notebook is not None:
             problems += [_unread(found.path, cell) for cell in notebook.unread_cells]
-            findings = [_in_notebook(finding, notebook) for finding in findings]
+            in_file = Lines(notebook.file, line_starts(notebook.file))
+            findings = [_in_notebook(finding, notebook, in_file) for finding in findings]
         sources = [source, *(one.source for one in kernels)]
         result = self._directed(sources, lines, findings, problems)
-        return msgspec.structs.replace(result, translated=dict(judge.translated), census=counted)
+        broken = broken_places(source.tree) if self.measures else 0
+        return msgspec.structs.replace(result, translated=dict(judge.translated), census=counted, broken=broken)
 
     def _kernels(self, source: Source, lines: Lines) -> tuple[list[Embedded], list[Problem]]:
         """The kernels inside the strings of a Python file that are fit to be analysed, and why the others are not."""
@@ -178,6 +188,11 @@ def _order(owned: tuple[Rule, Hit]) -> tuple[int, int, str]:
     return start, start + hit.node.end - hit.node.start, rule.name
 
 
+def digest(data: bytes) -> str:
+    """What tells the bytes of a file from those of any other."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
@@ -191,7 +206,19 @@ def _unread(path: str, cell: int) -> Problem:
     return Problem(path, 0, "parse", f"cell {cell} is left out: it opens a bracket or a quote that never closes")
 
 
-def _in_notebook(finding: Finding, notebook: Notebook) -> Finding:
+def _edits_in_notebook(edits: tuple[Edit, ...], notebook: Notebook, lines: Lines) -> tuple[Edit, ...]:
+    """The edits in the JSON of a notebook; none where one of them is not inside one string."""
+    placed: list[Edit] = []
+    for edit in edits:
+        span = notebook.span(edit.start, edit.end)
+        if span is None:
+            return ()
+        text = msgspec.json.encode(edit.text)[1:-1].decode()
+        placed.append(Edit(*span, text, *lines.position(span[0]), *lines.position(span[1])))
+    return tuple(placed)
+
+
+def _in_notebook(finding: Finding, notebook: Notebook, lines: Lines) -> Finding:
     """The finding with its lines in the .ipynb file, and the cell where a person would look."""
     first, last = notebook.place(finding.line), notebook.place(finding.end_line)
     return msgspec.structs.replace(
@@ -202,4 +229,5 @@ def _in_notebook(finding: Finding, notebook: Notebook) -> Finding:
         end_column=finding.end_column + last.column_shift,
         cell=first.cell,
         cell_line=first.cell_line,
+        edits=_edits_in_notebook(finding.edits, notebook, lines),
     )

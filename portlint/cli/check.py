@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from portlint.cli.errors import UserError, friendly
 
 if TYPE_CHECKING:
     from portlint.config import Config, Selector
-    from portlint.finding import Report
-    from portlint.run import Progress
+    from portlint.finding import Problem, Report
+    from portlint.fix import Change
+    from portlint.run import Progress, Request
     from portlint.target import Target
 
 VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
@@ -50,6 +52,9 @@ PROGRESS_AFTER = 200
     metavar="FILE",
     help="What 'portlint verify' found out  [portlint-evidence.json, if it is there].",
 )
+@click.option("--fix", "fixes", is_flag=True, help="Mend what has a safe fix, then report what is left.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: take fixes that may change what code does.")
+@click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing; exit 1 if it would.")
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -68,11 +73,20 @@ def check(
     color: str,
     evidence: Path | None,
     prove: bool,
+    fixes: bool,
+    unsafe_fixes: bool,
+    diff: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
     from portlint.config import Config, load
     from portlint.run import Request, run
 
+    if unsafe_fixes and not fixes and not diff:
+        raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
+    if diff and (outputs or prove):
+        raise UserError("'--diff' prints a diff and no findings: leave out '--output-format' and '--prove'.")
+    if fixes and not diff and (stdin_filename is not None or "-" in paths):
+        raise UserError("'--fix' rewrites files: for standard input there is '--diff'.")
     config = Config() if isolated else load(Path.cwd())
     machines = targets_of(targets or config.target)
     kinds = [_output(one) for one in outputs] or [("full", None)]
@@ -87,7 +101,10 @@ def check(
         stdin=_stdin(paths, stdin_filename),
         jobs=jobs,
     )
-    report = with_evidence(run(request, progress_line()), request.paths, evidence)
+    if diff:
+        sys.exit(_show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
+    report = _fixed(request, unsafe=unsafe_fixes) if fixes else run(request, progress_line())
+    report = with_evidence(report, request.paths, evidence)
     if prove:
         report = _proven(report, machines, jobs)
     for kind, file in kinds:
@@ -95,6 +112,62 @@ def check(
     if not report.summary.files and not report.problems:
         click.echo("portlint: no files to check", err=True)
     sys.exit(0 if exit_zero else _status(report, config, fail_on))
+
+
+def _show_diff(request: Request, *, unsafe: bool) -> bool:
+    """Print what fixes would change, and say whether that is anything."""
+    from portlint.fix import fix, unified
+    from portlint.report.escape import printable
+
+    outcome = fix(request, unsafe=unsafe, progress=progress_line())
+    for change in outcome.changes:
+        text = unified(change)
+        if sys.stdout.isatty():
+            text = printable(text.decode(errors="replace"), keep="\n\t").encode()
+        sys.stdout.buffer.write(text)
+    sys.stdout.buffer.flush()
+    _say(outcome.changes, "would be made", outcome.problems)
+    return bool(outcome.changes)
+
+
+def _fixed(request: Request, *, unsafe: bool) -> Report:
+    """Make the fixes of a request, and report what is left."""
+    import msgspec
+
+    from portlint.finding import Problem
+    from portlint.fix import MOST_ROUNDS, Unfit, fix, write
+
+    done: list[Change] = []
+    problems: list[Problem] = []
+    progress = progress_line()
+    outcome = fix(request, unsafe=unsafe, progress=progress)
+    for _ in range(MOST_ROUNDS):
+        written = 0
+        for change in outcome.changes:
+            try:
+                write(change)
+            except Unfit as reason:
+                problems.append(Problem(change.path, 0, "fix", f"left alone: {reason}"))
+            else:
+                done.append(change)
+                written += 1
+        if not written:
+            break
+        outcome = fix(request, unsafe=unsafe, progress=progress)  # a mended header may have bearing on other files
+    _say(done, "made", ())
+    problems = sorted({*outcome.report.problems, *outcome.problems, *problems})
+    return msgspec.structs.replace(outcome.report, problems=tuple(problems))
+
+
+def _say(changes: Sequence[Change], what: str, problems: Iterable[Problem]) -> None:
+    """Count fixes for people, and name the files that they leave alone."""
+    from portlint.report.escape import printable
+
+    for problem in problems:
+        click.echo(f"portlint: {printable(problem.path)}: {printable(problem.message)}", err=True)
+    fixes, files = sum(change.fixes for change in changes), len({change.path for change in changes})
+    counted = f"{fixes} fix{'es' * (fixes != 1)} {what} in {files} file{'s' * (files != 1)}" if fixes else ""
+    click.echo(f"portlint: {counted or f'no fixes {what}'}", err=True)
 
 
 def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:
