@@ -1,4 +1,4 @@
-"""Write the fixtures that show what fixes make of others: `python tools/make_fixed.py [RULE...]`. Read what it writes."""
+"""Write the fixtures that show what fixes make: `python tools/make_fixed.py [RULE...]`. Read what it writes."""
 
 from __future__ import annotations
 
