@@ -8,7 +8,7 @@ Only what is called a number of threads, or goes where a block's size does, is r
 what is written with TileLang, whose kernels take their number of threads and not of warps.
 
 ## Fix safety
-Safe where the host computes it: the driver of an NVIDIA device answers 32. Inside of kernels nothing is fixed.
+Unsafe: it takes Triton 3.0 and a device at that time; on NVIDIA's the answer is 32. Inside of kernels nothing is fixed.
 
 ## References
 https://github.com/triton-lang/triton/blob/main/python/triton/backends/compiler.py
@@ -43,7 +43,7 @@ def product(product: Node, one: Node, other: Node) -> Hits:
     if sides == {"warps", 32} and product.source.imports("triton") and THREADS.search(_called(product)):
         width = one if one.constant == 32 else other
         edits = (replace(width, WIDTH),) if _is_on_host(product) else ()
-        yield Hit(product, language="triton", edits=edits, safe=True)
+        yield Hit(product, language="triton", edits=edits)
 
 
 def _is_on_host(product: Node) -> bool:

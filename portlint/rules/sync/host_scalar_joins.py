@@ -7,7 +7,7 @@ compiled graphs elsewhere want all operands on one device.
 Scalars that are made on the device, Python numbers, operands on the host, data sets and tests are silent.
 
 ## Fix safety
-Safe: the scalar has the same value and type where the other operand is. Only scalars that are made in place are moved.
+Unsafe: the scalar is copied to the device each time, which a CUDA graph does not record. Only scalars made in place move.
 
 ## References
 https://github.com/pytorch/pytorch/pull/127871
@@ -34,7 +34,7 @@ def operand(operation: Node) -> Hits:
         return
     for scalar, other in (sides, sides[::-1]):
         if _is_host_scalar(scalar) and other.role("device-tensor"):
-            yield Hit(scalar, edits=_beside(scalar, other), safe=True)
+            yield Hit(scalar, edits=_beside(scalar, other))
 
 
 @rule.calls(".masked_fill", ".masked_fill_", "torch.where", "torch.maximum", "torch.minimum", "torch.full_like")
