@@ -50,6 +50,7 @@ __all__ = [
     "Side",
     "Stage",
     "Value",
+    "add_argument",
     "amdgcn",
     "answers",
     "any_of",
@@ -210,6 +211,17 @@ def none_runs(places: Sequence[Node]) -> Guard:
 
 Assumed: TypeAlias = "int | float | str | AtMost | AtLeast | Has | AnyOf | Divides"
 """A plain value is assumed to equal the fact; for a level fact write the level, mostly "native"."""
+
+
+def add_argument(call: Node, text: str) -> Edit:
+    """The edit that gives a Python call one more argument, on a line of its own where the last one has that.
+
+    The call has arguments.
+    """
+    last = call["arguments"].children[-1]
+    lead = last.source.text[: last.start].rpartition(b"\n")[2]
+    alone = not lead.strip() and last.source.text[last.start - 1 : last.start] != b"("
+    return put_after(last, f",\n{lead.decode()}{text}" if alone else f", {text}")
 
 
 class Hit(msgspec.Struct, frozen=True):

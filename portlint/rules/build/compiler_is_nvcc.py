@@ -63,23 +63,33 @@ def given(flag: Node) -> Hits:
     if flag == next(same, None) and not architectures.is_place_of_one_part(flag.source.place):
         verdict = "degrades" if name == IGNORED else None
         guards = (*flag.guards, on_platform("rocm"))
-        yield Hit(flag, guards=guards, language="cuda", otherwise=verdict, edits=_unless_hip(flag), safe=True)
+        yield Hit(flag, guards=guards, language="cuda", otherwise=verdict, edits=_unless_hip(flag, name), safe=True)
 
 
-def _unless_hip(flag: Node) -> tuple[Edit, ...]:
-    """A flag in a list, and the value behind it, where it is not for HIP."""
-    string, whole = flag.parent, next(flag.ancestors("list"), None)
-    imports = (one.text for one in flag.source.root.walk("import_statement"))
-    if string is None or whole is None or string.parent != whole or "import torch" not in imports:
+def _unless_hip(flag: Node, name: str) -> tuple[Edit, ...]:
+    """A flag, wherever the file has it in a list, and the value behind it, where it is not for HIP."""
+    root = flag.source.root
+    same = [one for one in root.walk("string_content") if _name(one) == name and _is_for_others(one)]
+    spans = [_item(one) for one in same]
+    if "import torch" not in (one.text for one in root.walk("import_statement")) or None in spans:
         return ()
+    return tuple(
+        edit
+        for first, last in filter(None, spans)
+        for edit in (put_before(first, "*([] if torch.version.hip else ["), put_after(last, "])"))
+    )
+
+
+def _item(flag: Node) -> tuple[Node, Node] | None:
+    """The first and the last string of a flag that stands in a list: its value may be the next one."""
+    string, whole = flag.parent, next(flag.ancestors("list"), None)
+    if string is None or whole is None or string.parent != whole:
+        return None
+    if flag.text not in TAKES_A_VALUE:
+        return string, string
     items = whole.children
-    last = string
-    if flag.text in TAKES_A_VALUE:
-        place = items.index(string) + 1
-        if place == len(items) or items[place].type != "string":
-            return ()
-        last = items[place]
-    return (put_before(string, "*([] if torch.version.hip else ["), put_after(last, "])"))
+    place = items.index(string) + 1
+    return (string, items[place]) if place < len(items) and items[place].type == "string" else None
 
 
 def _is_for_others(flag: Node) -> bool:

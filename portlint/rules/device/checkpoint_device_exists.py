@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, put_after, replace, words_of
+from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument, replace, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -52,7 +52,7 @@ def _on_cpu(call: Node, place: Node | None) -> tuple[Edit, ...]:
     """The location, written where there is none."""
     if place is not None:
         return (replace(place, '"cpu"'),)
-    return (put_after(call["arguments"].children[-1], ', map_location="cpu"'),) if call.arguments else ()
+    return (add_argument(call, 'map_location="cpu"'),) if call.arguments else ()
 
 
 def _is_bytes(file: Node) -> bool:

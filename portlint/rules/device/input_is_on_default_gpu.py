@@ -16,7 +16,7 @@ https://docs.pytorch.org/docs/stable/notes/cuda.html
 
 from __future__ import annotations
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, put_after, replace, when
+from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument, replace, when
 
 rule = Rule(
     assumes={"device.default": "the input's"},
@@ -75,7 +75,7 @@ def _beside(place: Node, device: str) -> tuple[Edit, ...]:
     made = place["function"]["object"]
     if made.type != "call" or not made["arguments"].children:
         return ()
-    return (put_after(made["arguments"].children[-1], f", device={device}"), Edit(made.end, place.end, ""))
+    return (add_argument(made, f"device={device}"), Edit(made.end, place.end, ""))
 
 
 def _tensors(function: Node) -> list[str]:

@@ -84,7 +84,8 @@ def narrow_count(call: Node) -> Hits:
 @rule.cuda('(binary_expression left: (_) @one operator: "<<" right: (_) @lane) @shift')
 def lane_bit(shift: Node, one: Node, lane: Node) -> Hits:
     if one.constant == 1 and one.role("32-bit") and lane.role("lane-id"):
-        edits = (replace(one, "1ull"),) if one.type == "number_literal" and shift.role("may-be-64-bit") else ()
+        fits = one.type == "number_literal" and shift.role("may-be-64-bit") and not _meets_32_bits(shift)
+        edits = (replace(one, "1ull"),) if fits else ()
         yield Hit(shift, assumes=WIDTH, edits=edits, safe=True)
 
 
@@ -131,3 +132,13 @@ def _is_whole(count: Node) -> bool:
     return not any(one.role("lane-mask") and one.role("32-bit") for one in masks) and not any(
         one["left"].role("32-bit") for one in shifts
     )
+
+
+def _meets_32_bits(shift: Node) -> bool:
+    """Whether the bit of a lane is looked up in a mask that has lost the upper half: that is mended first."""
+    around = (one for one in shift.ancestors("binary_expression") if one["operator"].text == "&")
+    return any(side.role("32-bit") for one in around for side in (one["left"], one["right"]) if not _holds(side, shift))
+
+
+def _holds(side: Node, inner: Node) -> bool:
+    return side.start <= inner.start and inner.end <= side.end

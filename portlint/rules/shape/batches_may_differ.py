@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, put_after, replace
+from portlint.rule import Hit, Hits, Node, Rule, add_argument, replace
 
 rule = Rule(
     assumes={"shape.dynamic": "native"},
@@ -73,8 +73,7 @@ def loader(call: Node) -> Hits:
     if size is None or size.constant == 1 or call.argument(None, "batch_sampler") is not None:
         return
     if (drop is None or drop.constant is False) and not _fills_batches(call):
-        last = call["arguments"].children[-1]
-        edits = (replace(drop, "True"),) if drop is not None else (put_after(last, ", drop_last=True"),)
+        edits = (replace(drop, "True"),) if drop is not None else (add_argument(call, "drop_last=True"),)
         yield Hit(call["function"], words={"why": "keeps a smaller last batch"}, edits=edits)
 
 

@@ -15,7 +15,7 @@ https://github.com/pytorch/pytorch/pull/127871
 
 from __future__ import annotations
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, put_after
+from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument
 
 rule = Rule(
     assumes={"sync.host_scalar_operand": "native"},
@@ -50,7 +50,7 @@ def _beside(scalar: Node, other: Node) -> tuple[Edit, ...]:
     """The device of the other operand, as an argument of what makes the scalar."""
     if scalar.type != "call" or other.type not in ("identifier", "attribute"):
         return ()
-    return (put_after(scalar["arguments"].children[-1], f", device={other.text}.device"),)
+    return (add_argument(scalar, f"device={other.text}.device"),)
 
 
 def _is_host_scalar(value: Node) -> bool:
