@@ -233,7 +233,7 @@ def _tally(findings: Iterable[Finding], target: str, files: int) -> Line:
 
 def _fixable(findings: Iterable[Finding]) -> str:
     kinds = Counter(finding.fix for finding in findings if finding.verdict is not Verdict.UNKNOWN)
-    return _nonzero({"fixable with '--fix'": kinds["safe"], "with '--unsafe-fixes'": kinds["unsafe"]})
+    return _nonzero({"fixable": kinds["safe"], "fixable with '--unsafe-fixes'": kinds["unsafe"]})
 
 
 def _nonzero(counts: Mapping[str, int]) -> str:

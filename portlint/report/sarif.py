@@ -136,7 +136,7 @@ def _result(finding: Finding, rule_index: int) -> om.Result:
         message=_message(f"{finding.message} {finding.remedy}".rstrip()),
         locations=[_location(finding)],
         partial_fingerprints={"portlint/v1": finding.fingerprint},
-        fixes=[_fix(finding)] if finding.edits else None,
+        fixes=[_fix(finding)] if finding.edits and all(edit.line for edit in finding.edits) else None,
         properties=properties,
     )
 
