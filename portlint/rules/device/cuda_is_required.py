@@ -10,6 +10,7 @@ named for CUDA, and a test of where a tensor is (`x.is_cuda`), which stands in f
 
 ## Fix safety
 Unsafe, and only for targets that `torch.accelerator` knows: it takes PyTorch 2.6, and lets in every accelerator.
+Where the error says that CUDA is needed, nothing is changed.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -73,7 +74,10 @@ def refusal(test: Node, body: Node) -> Hits:
 
 def _refused(test: Node, guards: tuple[Guard, ...]) -> Hits:
     """A refusal, with the question for any accelerator where that can be answered."""
-    asked = [one for one in test.walk("attribute") if one.text == "torch.cuda.is_available"]
+    gate = next(test.ancestors("if_statement", "assert_statement"))
+    said = gate.text.replace(test.text, "", 1)  # who says that CUDA is needed may have reasons
+    named = test.walk("attribute") if "cuda" not in said.lower() else ()
+    asked = [one for one in named if one.text == "torch.cuda.is_available"]
     if asked:
         edits = tuple(replace(one, ACCELERATOR) for one in asked)
         yield Hit(test, guards=(*guards, when(ACCELERATOR)), edits=edits)

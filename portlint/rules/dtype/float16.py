@@ -32,6 +32,8 @@ rule = Rule(
 
 OPTIONS = re.compile(r"(Config|Arguments|Args|Trainer|Accelerator|Fabric)$")
 """how the classes end that take the precision of a run"""
+HALF = re.compile(r"fp16|float16|half", re.IGNORECASE)
+"""in a test, what says that somebody chose the type"""
 STATED = on_platform("tpu")
 """the operands of the matrix unit are a choice on no other platform"""
 FLOAT16 = {"fp16": True, "mixed_precision": "fp16", "precision": "16-mixed"}
@@ -80,7 +82,8 @@ def _asked(call: Node, dtype: Node) -> Hits:
     for named, place in dtype.dtypes:
         if named == "float16":
             is_torch = place == dtype and dtype.type == "attribute" and dtype.name in ("torch.float16", "torch.half")
-            edits = (replace(dtype["attribute"], "bfloat16"),) if is_torch else ()
+            is_asked_for = any(HALF.search(guard.text) for guard in call.guards)
+            edits = (replace(dtype["attribute"], "bfloat16"),) if is_torch and not is_asked_for else ()
             yield Hit(dtype, guards=(*call.guards, *place.guards, STATED), edits=edits)
 
 

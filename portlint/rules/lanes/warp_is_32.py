@@ -13,7 +13,8 @@ width or a head size of 32 is none of this rule's business.
 
 ## Fix safety
 Safe: in a function, all lane and warp numbers become those by `warpSize`, which is 32 on NVIDIA's devices. That is done only
-where the function has no other 31 or 32 that could belong to them; constants, arrays and Python are left.
+where the function has no other 31 or 32 that could belong to them, and takes these numbers apart no further; constants,
+arrays and Python are left.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
@@ -175,6 +176,8 @@ def _by_warp_size(function: Node) -> tuple[Edit, ...]:
         if right.type != "number_literal" or right.constant != (LANE | WARP).get(operator):
             continue
         if left.role("thread-index") or left.text.startswith("blockDim.") or _rounds_up(left):
+            if _has_a_layout(expression):
+                return ()
             edits += _operator(expression)
             mended.add(right)
             if _rounds_up(left):
@@ -207,3 +210,22 @@ def _rounds_up(left: Node) -> bool:
 def _names_width(name: Node) -> bool:
     """Whether a name is a constant of 32 lanes."""
     return name.role("warp-size") and name.constant == 32
+
+
+def _has_a_layout(expression: Node) -> bool:
+    """Whether a lane or warp number is taken apart further, as by the layout of a fragment: `threadIdx.x % 32 / 4`."""
+    whole = expression
+    while whole.parent is not None and whole.parent.type == "parenthesized_expression":
+        whole = whole.parent
+    declarator = whole.parent
+    kept = declarator["declarator"] if declarator is not None and declarator.type == "init_declarator" else None
+    values = [whole] if kept is None else kept.uses
+    return any(_meets_a_number(one) for one in values)
+
+
+def _meets_a_number(value: Node) -> bool:
+    around = value.parent
+    if around is None or around.type != "binary_expression":
+        return False
+    other = around["right"] if around["left"] == value else around["left"]
+    return other.constant not in (None, 0)
