@@ -28,6 +28,10 @@ _ANNOTATIONS = re.compile(r"[ \t]*(?://|#)?[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\]
 _CARETS = re.compile(r"^[ \t]*(?://|#)[ \t]*\^+[ \t]*\n", re.MULTILINE)
 
 
+IS_FIXED = re.compile(r"^[^.]+\.(?:unsafe_)?fixed\.")
+"""the name of a fixture that shows what fixes make of another"""
+
+
 class MissingExample(Exception):
     """A rule without one of its two fixtures; the message says which."""
 
@@ -62,7 +66,7 @@ def findings(rule: Rule) -> tuple[Finding, ...]:
     """What the rule finds in its own example, for every target that portlint ships: the worst finding of each."""
     before = example(rule).before
     content = before.text.encode()
-    scan = Scan(RuleSet([rule]), tuple(map(load, shipped())), Limits(), content=content)
+    scan = Scan(RuleSet([rule]), tuple(map(load, shipped())), Limits(), contents={before.file: content})
     found = Found(path=before.file, file=before.file, size=len(content), kind=by_name(before.file) or "")
     worst: dict[str, Finding] = {}
     for finding in scan(found, frozenset(), lambda _: None).findings:
@@ -85,7 +89,7 @@ def strip(text: str) -> str:
 def _snippet(rule: Rule, stem: str) -> Snippet:
     folder = fixtures(rule)
     for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name.startswith(f"{stem}."):
+        if entry.name.startswith(f"{stem}.") and not IS_FIXED.search(entry.name):
             return Snippet(entry.name, strip(entry.read_text(encoding="utf-8")))
     raise MissingExample(f"the rule '{rule.name}' has no fixture '{stem}.*' in {folder}.")
 

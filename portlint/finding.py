@@ -54,11 +54,16 @@ class StatedFact(msgspec.Struct, frozen=True):
 
 
 class Edit(msgspec.Struct, frozen=True, order=True):
-    """Replace the bytes [start, end) of the UTF-8 text of a file."""
+    """Replace the bytes [start, end) of the UTF-8 text of a file; of a notebook, of its JSON."""
 
     start: int
     end: int
     text: str
+    line: int = 0
+    """where that is for people, counted as in a finding; 0 until the edit has been placed in its file"""
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -96,6 +101,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     setting: str = ""
     """stands for the statement around it, by which findings with equal CODE are told apart"""
     edits: tuple[Edit, ...] = ()
+    """what mends it: all of them, or none"""
+    safe: bool = False
+    """whether the edits change nothing on the platform that the code was written for"""
     evidence: tuple[Evidence, ...] = ()
     excerpt: tuple[str, ...] = ()
     """the source lines from `line` to `end_line`, cut to a printable width"""
@@ -114,6 +122,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     def fixable(self) -> bool:
         """Whether the finding carries an edit that mends it."""
         return bool(self.edits)
+
+    @property
+    def fix(self) -> str | None:
+        """What kind of fix it carries: "safe", "unsafe" or none."""
+        return ("safe" if self.safe else "unsafe") if self.edits else None
 
     @property
     def order(self) -> tuple[str, int, int, int, int, str, str]:
@@ -231,3 +244,7 @@ class FileResult(msgspec.Struct, frozen=True):
     """False for a file that was found but could not be analysed; a problem says why"""
     content: bytes | None = None
     """what the file is to hold, where it was to be edited"""
+    digest: str = ""
+    """of the bytes that were scanned, where a scan measures: edits hold for these alone"""
+    broken: int = 0
+    """places that do not parse, where a scan measures"""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNKNOWN, Guard, is_live, names
-from portlint.finding import Finding, Verdict
+from portlint.finding import Edit, Finding, Verdict
 from portlint.rule import AnyOf, Assumed, AtLeast, AtMost, Divides, Has, Hit, Rule, unfold
 from portlint.source import nearby, spelling
 from portlint.source.text import Lines
@@ -134,9 +134,23 @@ class Judge:
             kernel=vocabulary()[name].kernel or None,
             fingerprint=fingerprint,
             setting=setting,
-            edits=hit.edits,
+            edits=self._edits(hit),
+            safe=hit.safe,
             excerpt=self.lines.excerpt(line, min(end_line, line + EXCERPT_LINES - 1), EXCERPT_WIDTH),
         )
+
+    def _edits(self, hit: Hit) -> tuple[Edit, ...]:
+        """The edits of a hit, placed in the file; none where one of them has no exact place there."""
+        placed = [self._placed(hit.node.source, edit) for edit in hit.edits]
+        return tuple(sorted(one for one in placed if one is not None)) if None not in placed else ()
+
+    def _placed(self, source: Source, edit: Edit) -> Edit | None:
+        start, end = source.offset + edit.start, source.offset + edit.end
+        if source is not self.source and not _is_literal(source, edit, self.lines.text):
+            return None
+        (line, column), (end_line, end_column) = self.lines.position(start), self.lines.position(end)
+        text = edit.text.replace("\n", self.lines.end)
+        return Edit(start, end, text, line, column, end_line, end_column)
 
     def _fingerprint(self, code: str, target: Target) -> str:
         """What a finding is recognised by in a later version of the code: `CODE:N`, the Nth of equal code in the file.
@@ -161,6 +175,17 @@ class Judge:
 
 def _digest(*parts: str, size: int = 8) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=size).hexdigest()
+
+
+_SPECIAL = frozenset("\\\n'\"{}%$")
+"""what a string, or a template in it, may take for something else than text"""
+
+
+def _is_literal(source: Source, edit: Edit, file: bytes) -> bool:
+    """Whether what an edit touches in a kernel inside a string stands in the file just so, and so would its text."""
+    start, end = (edit.start - 1, edit.end + 1) if edit.start == edit.end else (edit.start, edit.end)
+    own = source.text[start:end]
+    return start >= 0 and own == file[source.offset + start : source.offset + end] and not _SPECIAL & {*edit.text}
 
 
 def _place(hit: Hit) -> tuple[int, int]:

@@ -51,6 +51,7 @@ __all__ = [
     "Side",
     "Stage",
     "Value",
+    "add_argument",
     "amdgcn",
     "answers",
     "any_of",
@@ -72,6 +73,9 @@ __all__ = [
     "on_platform",
     "one_runs",
     "ptx",
+    "put_after",
+    "put_before",
+    "replace",
     "torch_operators",
     "triton_functions",
     "triton_vendor",
@@ -210,6 +214,17 @@ Assumed: TypeAlias = "int | float | str | AtMost | AtLeast | Has | AnyOf | Divid
 """A plain value is assumed to equal the fact; for a level fact write the level, mostly "native"."""
 
 
+def add_argument(call: Node, text: str) -> Edit:
+    """The edit that gives a Python call one more argument, on a line of its own where the last one has that.
+
+    The call has arguments.
+    """
+    last = call["arguments"].children[-1]
+    lead = last.source.text[: last.start].rpartition(b"\n")[2]
+    alone = not lead.strip() and last.source.text[last.start - 1 : last.start] != b"("
+    return put_after(last, f",\n{lead.decode()}{text}" if alone else f", {text}")
+
+
 class Hit(msgspec.Struct, frozen=True):
     """An assumption seen in one place. It knows no target."""
 
@@ -226,9 +241,29 @@ class Hit(msgspec.Struct, frozen=True):
     language: str = ""
     """the kernel language it concerns, where that is not the file's: "triton" in a Python file"""
     edits: tuple[Edit, ...] = ()
+    """what mends it: bytes of the node's source; all of them are made, or none"""
+    safe: bool = False
+    """whether the edits change nothing on the platform that the code was written for"""
 
 
 Hits: TypeAlias = Iterator[Hit]
+
+
+def replace(node: Node, text: str) -> Edit:
+    """The edit that writes a text in place of a node."""
+    return Edit(node.start, node.end, text)
+
+
+def put_before(node: Node, text: str) -> Edit:
+    """The edit that writes a text before a node."""
+    return Edit(node.start, node.start, text)
+
+
+def put_after(node: Node, text: str) -> Edit:
+    """The edit that writes a text after a node."""
+    return Edit(node.end, node.end, text)
+
+
 Detect: TypeAlias = Callable[..., Hits]
 
 

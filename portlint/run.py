@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,7 @@ def run(request: Request, progress: Progress | None = None) -> Report:
     from portlint import engine
 
     started = time.monotonic()
-    tasks, problems = _tasks(request)
+    tasks, problems = tasks_of(request)
     shard: Shard | None = None
     if request.shard is not None:
         from portlint.shard import identity, part
@@ -75,19 +75,20 @@ def run(request: Request, progress: Progress | None = None) -> Report:
         index, count = request.shard
         shard = Shard(index, count, identity(request, tasks, __version__), request.paths)
         tasks, problems = part(tasks, index, count), problems if index == 1 else ()
-    scan = _scan(request)
+    scan = scanner(request)
     jobs = request.jobs or cores()
     results = engine.run(tasks, scan, jobs=max(1, min(jobs, len(tasks))), limits=scan.limits, progress=progress)
-    report = _report(request, results, problems, scan.rules.rules, time.monotonic() - started)
+    report = report_of(request, results, problems, scan.rules.rules, time.monotonic() - started)
     return msgspec.structs.replace(report, shard=shard)
 
 
 def prepare(request: Request) -> tuple[Sequence[Found], Scan]:
     """The files that a request names, and what is done with each."""
-    return _tasks(request)[0], _scan(request)
+    return tasks_of(request)[0], scanner(request)
 
 
-def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
+def tasks_of(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
+    """The files that a request names, and what cannot be found of it."""
     from portlint.source.discover import Found, discover
     from portlint.source.language import by_name
 
@@ -106,7 +107,8 @@ def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
     return tasks, discovery.problems
 
 
-def _scan(request: Request) -> Scan:
+def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: bool = False) -> Scan:
+    """What a run does with each file. `contents` are read in place of what is on the disk."""
     selected = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
     return Scan(
         RuleSet(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets)),
@@ -115,7 +117,8 @@ def _scan(request: Request) -> Scan:
         select=request.select,
         ignore=request.ignore,
         ignores_of=request.config.file_ignores,
-        content=request.stdin[1] if request.stdin else None,
+        contents=contents if request.stdin is None else {request.stdin[0]: request.stdin[1], **contents},
+        measures=measures,
         require_reason=request.config.require_reason,
     )
 
@@ -135,9 +138,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _report(
+def report_of(
     request: Request, results: list[FileResult], problems: Sequence[Problem], rules: Sequence[Rule], seconds: float
 ) -> Report:
+    """The report of a run, from what the scan of each file brought."""
     findings = sorted((finding for result in results for finding in result.findings), key=lambda one: one.order)
     all_problems = sorted([*problems, *(problem for result in results for problem in result.problems)])
     summary = Summary(

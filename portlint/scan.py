@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,12 +11,13 @@ import msgspec
 from portlint import day, directive
 from portlint.config import Selector
 from portlint.detect import RuleSet, detect, merged, under
-from portlint.finding import FileResult, Finding, Problem
+from portlint.finding import Edit, FileResult, Finding, Problem
 from portlint.judge import Judge
 from portlint.rule import Hit, Rule
 from portlint.source import Source, embedded
 from portlint.source.census import census
 from portlint.source.decode import NotText, decode, line_starts
+from portlint.source.grammar import broken_places
 from portlint.source.language import by_content
 from portlint.source.prescan import Limits, refuse, refuse_size
 from portlint.source.text import Lines
@@ -56,7 +58,8 @@ class Scan:
         select: Sequence[Selector] = (),
         ignore: Sequence[Selector] = (),
         ignores_of: Callable[[str], Sequence[Selector]] = lambda _: (),
-        content: bytes | None = None,
+        contents: Mapping[str, bytes] = {},
+        measures: bool = False,
         today: date | None = None,
         require_reason: bool = False,
     ) -> None:
@@ -67,8 +70,10 @@ class Scan:
         self.ignore = ignore
         self.ignores_of = ignores_of
         """path -> the selectors that the configuration ignores there"""
-        self.content = content
-        """the text of the one file that comes from standard input"""
+        self.contents = contents
+        """file -> its bytes, instead of those on the disk: standard input, and drafts of fixes"""
+        self.measures = measures
+        """whether results say what was scanned and how much of it does not parse, for those who change files"""
         self.terms = directive.Terms(
             frozenset(rule.name for rule in rules.rules),
             frozenset(target.name for target in targets),
@@ -84,16 +89,20 @@ class Scan:
     def examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None = None) -> Examined:
         """The findings and problems of one file, and what they rest on. `edited` stands in for what the file holds."""
         phase("read")
-        if self.content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
+        content = edited or self.contents.get(found.file)
+        if content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
             return Examined(_given_up(found.path, "skipped", reason))
         try:
-            data = edited or (self.content if self.content is not None else _read(found.file))
+            data = content if content is not None else _read(found.file)
         except OSError as error:
             return Examined(_given_up(found.path, "read", f"cannot be read: {error.strerror or error}"))
         try:
-            return self._scan(found, data, without, phase)
+            examined = self._scan(found, data, without, phase)
         except NotText as reason:
             return Examined(_given_up(found.path, "read", str(reason)))
+        if not self.measures:
+            return examined
+        return msgspec.structs.replace(examined, result=msgspec.structs.replace(examined.result, digest=digest(data)))
 
     def _scan(self, found: Found, data: bytes, without: frozenset[str], phase: Phase) -> Examined:
         kind = found.kind
@@ -118,7 +127,8 @@ class Scan:
         if not commands.strip() or not self.rules.may_fire(commands, "bash"):
             commands = b""
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
-        if not has_kernels and not commands and not self.rules.may_fire(text, language) and b"portlint:" not in text:
+        may_say = has_kernels or commands or self.rules.may_fire(text, language) or b"portlint:" in text
+        if not may_say and not self.measures:
             return Examined(FileResult(found.path, lines=len(starts), census=counted))
         phase("parse")
         source, lines = (
@@ -137,7 +147,8 @@ class Scan:
         more = [*refused, *applied.problems]
         if notebook is not None:
             problems += [_unread(found.path, cell) for cell in notebook.unread_cells]
-            kept = [_in_notebook(finding, notebook) for finding in kept]
+            in_file = Lines(notebook.file, line_starts(notebook.file))
+            kept = [_in_notebook(finding, notebook, in_file) for finding in kept]
             more = [msgspec.structs.replace(one, line=notebook.place(one.line).line) for one in more]
         result = FileResult(
             found.path,
@@ -147,6 +158,7 @@ class Scan:
             sum(map(self._wanted, applied.suppressed)),
             dict(judge.translated),
             counted,
+            broken=broken_places(source.tree) if self.measures else 0,
         )
         return Examined(result, source, lines, data, decoded, applied)
 
@@ -208,6 +220,11 @@ def _order(owned: tuple[Rule, Hit]) -> tuple[int, int, str]:
     return start, start + hit.node.end - hit.node.start, rule.name
 
 
+def digest(data: bytes) -> str:
+    """What tells the bytes of a file from those of any other."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
@@ -231,7 +248,19 @@ def _hashed(findings: Sequence[Finding], data: bytes) -> tuple[Finding, ...]:
     return tuple(msgspec.structs.replace(finding, line_hash=hashes.get(finding.line, "")) for finding in findings)
 
 
-def _in_notebook(finding: Finding, notebook: Notebook) -> Finding:
+def _edits_in_notebook(edits: tuple[Edit, ...], notebook: Notebook, lines: Lines) -> tuple[Edit, ...]:
+    """The edits in the JSON of a notebook; none where one of them is not inside one string."""
+    placed: list[Edit] = []
+    for edit in edits:
+        span = notebook.span(edit.start, edit.end)
+        if span is None:
+            return ()
+        text = msgspec.json.encode(edit.text)[1:-1].decode()
+        placed.append(Edit(*span, text, *lines.position(span[0]), *lines.position(span[1])))
+    return tuple(placed)
+
+
+def _in_notebook(finding: Finding, notebook: Notebook, lines: Lines) -> Finding:
     """The finding with its lines in the .ipynb file, and the cell where a person would look."""
     first, last = notebook.place(finding.line), notebook.place(finding.end_line)
     return msgspec.structs.replace(
@@ -242,4 +271,5 @@ def _in_notebook(finding: Finding, notebook: Notebook) -> Finding:
         end_column=finding.end_column + last.column_shift,
         cell=first.cell,
         cell_line=first.cell_line,
+        edits=_edits_in_notebook(finding.edits, notebook, lines),
     )

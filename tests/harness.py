@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 from portlint.annotated import PANEL, Expectation, Fixture, compare, read, scan
+from portlint.detect import RuleSet
+from portlint.examples import IS_FIXED, strip
+from portlint.finding import FileResult, Finding, Verdict
+from portlint.fix import MOST_ROUNDS, choose, is_wanted, rewrite
 from portlint.rule import Rule
 from portlint.rules import discover
+from portlint.scan import Scan
+from portlint.source.discover import Found
+from portlint.source.language import by_name
+from portlint.source.prescan import Limits
+from portlint.target import load
 
 __all__ = [
     "FIXTURES",
@@ -35,8 +45,52 @@ def name(fixture: Fixture) -> str:
 @cache
 def fixtures() -> tuple[Fixture, ...]:
     """Every rule fixture; `fixtures/demo` is a project, not a fixture of a rule."""
-    paths = [path for path in sorted(FIXTURES.glob("*/*/*")) if path.is_file() and path.parts[-3] != "demo"]
+    paths = [path for path in sorted(FIXTURES.glob("*/*/*")) if path.is_file() and not IS_FIXED.search(path.name)]
     return tuple(read(path) for path in paths if FIXTURES / "demo" not in path.parents)
+
+
+def counted(result: FileResult) -> list[Finding]:
+    """The findings that count; nothing of the file may have been left out."""
+    assert not [problem for problem in result.problems if problem.kind != "directive"], result.problems
+    return [finding for finding in result.findings if finding.verdict is not Verdict.UNKNOWN]
+
+
+def measure(path: Path, rules: Iterable[Rule], content: bytes, targets: Iterable[str] = PANEL) -> FileResult:
+    """The scan of a file as if it had this content."""
+    found = Found(path=path.name, file=str(path), size=len(content), kind=by_name(path.name) or "")
+    machines = tuple(load(name) for name in targets)
+    one = Scan(RuleSet(rules), machines, Limits(), contents={str(path): content}, measures=True)
+    return one(found, frozenset(), lambda _: None)
+
+
+def fixed(path: Path, rules: Sequence[Rule], *, unsafe: bool, content: bytes | None = None) -> bytes:
+    """What the fixes of these rules make of a file."""
+    text = path.read_bytes() if content is None else content
+    for _ in range(MOST_ROUNDS):
+        findings = counted(measure(path, rules, text))
+        edits, _ = choose(one for one in findings if is_wanted(one, unsafe=unsafe))
+        if not edits:
+            return text
+        text = rewrite(text, by_name(path.name) or "", edits)
+    raise AssertionError(f"{path} has fixes left after {MOST_ROUNDS} rounds")
+
+
+def fixed_name(name: str, *, unsafe: bool) -> str:
+    """The fixture that shows what `--fix` makes of another, with `--unsafe-fixes` or without."""
+    stem, dot, ending = name.partition(".")
+    return f"{stem}.{'unsafe_fixed' if unsafe else 'fixed'}{dot}{ending}"
+
+
+def shown_fixes(path: Path, rules: Sequence[Rule]) -> dict[str, str]:
+    """The fixtures that belong beside another one: name -> text. Annotations are left out, they are of the original."""
+    shown: dict[str, str] = {}
+    before = path.read_bytes()
+    for unsafe in (False, True):
+        after = fixed(path, rules, unsafe=unsafe)
+        if after != before:
+            shown[fixed_name(path.name, unsafe=unsafe)] = strip(after.decode())
+        before = after
+    return shown
 
 
 def rules() -> dict[str, Rule]:

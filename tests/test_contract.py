@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
-from harness import FIXTURES, PANEL, Fixture, compare, fixtures, name, rules, scan
+from harness import (
+    FIXTURES,
+    PANEL,
+    Fixture,
+    compare,
+    counted,
+    fixed,
+    fixtures,
+    measure,
+    name,
+    rules,
+    scan,
+    shown_fixes,
+)
 
+from portlint.examples import IS_FIXED
+from portlint.fix import is_wanted
 from portlint.rule import Rule
 from portlint.target import load, shipped, vocabulary
 
@@ -94,6 +110,36 @@ class TestRule:
         found = [finding for fixture in of(name) for finding in scan(fixture.path, [rules()[name]])]
         assert all(set(finding.assumes) <= assumed for finding in found if assumed)
 
+    def test_fixes_are_shown(self, name: str) -> None:
+        wanted: dict[str, str] = {}
+        for fixture in of(name):
+            wanted |= shown_fixes(fixture.path, [rules()[name]])
+        folder = FIXTURES / name.replace("-", "_")
+        there = {path.name: path.read_text("utf-8") for path in folder.iterdir() if IS_FIXED.search(path.name)}
+        assert there.keys() == wanted.keys(), "write them with tools/make_fixed.py, and read them"
+        assert there == wanted
+
+    def test_fixes_mend(self, name: str) -> None:
+        every = list(rules().values())
+        for path in (one.path for one in of(name)):
+            before = measure(path, [rules()[name]], path.read_bytes())
+            for unsafe in (False, True):
+                done = [one for one in counted(before) if is_wanted(one, unsafe=unsafe)]
+                if not done:
+                    continue
+                after = fixed(path, [rules()[name]], unsafe=unsafe)
+                result = measure(path, [rules()[name]], after)
+                assert result.broken <= before.broken
+                assert len(counted(result)) <= len(counted(before)) - len(done)
+                assert fixed(path, [rules()[name]], unsafe=unsafe, content=after) == after
+                # what is mended may show the next belief behind it, but no more of them than before
+                others = Counter(one.target for one in counted(measure(path, every, after)))
+                assert others <= Counter(one.target for one in scan(path, every))
+
+    def test_what_is_fixed_is_documented(self, name: str) -> None:
+        fixable = any(one.fixable for fixture in of(name) for one in scan(fixture.path, [rules()[name]]))
+        assert fixable == ("## Fix safety" in rules()[name].doc)
+
     def test_every_detector_fires(self, name: str) -> None:
         for detector in rules()[name].detectors:
             alone = Rule(
@@ -112,6 +158,11 @@ def test_every_fixture_folder_belongs_to_a_rule() -> None:
     assert folders <= set(rules())
 
 
+def is_own(path: Path) -> bool:
+    """Whether a file is written by hand, and says something."""
+    return path.is_file() and path.stat().st_size > 0 and not IS_FIXED.search(path.name)
+
+
 def test_no_two_fixtures_are_equal() -> None:
-    texts = Counter(path.read_bytes() for path in FIXTURES.rglob("*") if path.is_file() and path.stat().st_size)
+    texts = Counter(path.read_bytes() for path in FIXTURES.rglob("*") if is_own(path))
     assert not [text[:80] for text, count in texts.items() if count > 1]

@@ -114,7 +114,7 @@ def several_targets() -> Report:
         "cell_line": 2,
         "excerpt": ("x = x.to(torch.float64)",),
         "assumes": {"dtype.fp64": "native"},
-        "edits": (Edit(9, 22, "torch.float32"),),
+        "edits": (Edit(2_409, 2_422, "torch.float32", 120, 9, 120, 22),),
     }
     no_answer = StatedFact("dtype.fp64", None, "no known value for double precision")
     emulated = StatedFact("dtype.fp64", "emulated", "double precision only by emulation", SPEC)
@@ -340,7 +340,7 @@ class TestFull:
             "",
             "1 finding (1 corrupts) in 1 of 87 files for cdna3; 1 unknown.",
             "1 finding (1 corrupts) in 1 of 87 files for cdna4.",
-            "2 findings (1 breaks, 1 degrades) in 2 of 87 files for tpu-v6e.",
+            "2 findings (1 breaks, 1 degrades) in 2 of 87 files for tpu-v6e; 1 fixable with '--unsafe-fixes'.",
             "No findings for hopper in 87 files.",
             "2 suppressed, 3 in the baseline; 1 file skipped.",
         ]
@@ -366,7 +366,7 @@ class TestJson:
         assert shown["tool"] == {"name": "portlint", "version": "0.1.0"}
         notebook = shown["findings"][1]
         place = ["path", "line", "column", "end_line", "end_column", "cell", "cell_line"]
-        said = ["message", "assumes", "fact", "remedy", "kernel", "fingerprint", "fixable", "evidence"]
+        said = ["message", "assumes", "fact", "remedy", "kernel", "fingerprint", "fixable", "fix", "evidence"]
         assert list(notebook) == ["rule", "target", "verdict", *place, *said]
         assert (notebook["cell"], notebook["cell_line"], notebook["fixable"]) == (3, 2, True)
         assert notebook["evidence"][0]["device"] is None
@@ -435,7 +435,8 @@ class TestSarif:
                 place = result["locations"][0]["physicalLocation"]
                 assert re.fullmatch(r"[A-Za-z0-9_.~/%-]+", place["artifactLocation"]["uri"])
                 assert place["region"]["startLine"] >= 1
-                assert "fixes" not in result
+                is_judged = result["level"] != "note"
+                assert ("fixes" in result) == (is_judged and place["artifactLocation"]["uri"].endswith("train.ipynb"))
 
     def test_one_run_for_each_target(self) -> None:
         runs = self.load(several_targets())["runs"]

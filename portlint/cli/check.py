@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from portlint.changed import Changed
     from portlint.config import Selector
     from portlint.finding import Problem, Report
+    from portlint.fix import Change
     from portlint.run import Progress, Request
     from portlint.target import Target
+
+Mends: TypeAlias = Literal["safe", "unsafe"]
 
 VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
 PROGRESS_AFTER = 200
@@ -79,6 +83,9 @@ class _Command(click.Command):
 )
 @click.option("--add-ignore", metavar="REASON", help="Write a suppression comment for each finding into its file.")
 @click.option("--remove-unused-ignores", is_flag=True, help="Take suppression comments out that suppress nothing.")
+@click.option("--fix", "fixes", is_flag=True, help="Mend what has a safe fix, then report what is left.")
+@click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: take fixes that may change what code does.")
+@click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing; exit 1 if it would.")
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -103,6 +110,9 @@ def check(
     add_ignore: str | None,
     remove_unused_ignores: bool,
     prove: bool,
+    fixes: bool,
+    unsafe_fixes: bool,
+    diff: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
     import msgspec
@@ -110,6 +120,12 @@ def check(
     from portlint.config import Config, load
     from portlint.run import Request
 
+    if unsafe_fixes and not fixes and not diff:
+        raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
+    if diff and (outputs or prove):
+        raise UserError("'--diff' prints a diff and no findings: leave out '--output-format' and '--prove'.")
+    if fixes and not diff and (stdin_filename is not None or "-" in paths):
+        raise UserError("'--fix' rewrites files: for standard input there is '--diff'.")
     config = Config() if isolated else load(Path.cwd())
     machines = targets_of(targets or config.target)
     kinds = outputs_of(outputs)
@@ -130,8 +146,10 @@ def check(
         shard=_shard(shard, evidence=evidence, prove=prove, stdin=stdin_filename),
         changed=_changed(changed),
     )
+    if diff:
+        sys.exit(_show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
     options = (evidence, baseline, no_baseline, prove)
-    report = _checked(request, *options)
+    report = _checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
     if add_ignore is not None or remove_unused_ignores:
         problems = _edited(request, report, add_ignore)
         report = _checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
@@ -142,11 +160,19 @@ def check(
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
-def _checked(request: Request, evidence: Path | None, baseline: Path | None, no_baseline: bool, prove: bool) -> Report:
+def _checked(
+    request: Request,
+    evidence: Path | None,
+    baseline: Path | None,
+    no_baseline: bool,
+    prove: bool,
+    *,
+    mends: Mends | None = None,
+) -> Report:
     """What is to be reported: the findings of a run less those that are known or on other lines, with evidence."""
     from portlint.run import run
 
-    report = run(request, progress_line())
+    report = run(request, progress_line()) if mends is None else _fixed(request, unsafe=mends == "unsafe")
     known = None if no_baseline else _matched(report, request, baseline)
     if request.shard is None:  # evidence is joined, and found to be stale, with all findings at hand
         report = with_evidence(report, request.paths, evidence)
@@ -201,6 +227,62 @@ def _without_known(report: Report, matched: Matched, place: Path) -> Report:
     known = {one.order for one in matched.known}
     new = tuple(one for one in report.findings if one.order not in known)
     return baseline.apply(report, msgspec.structs.replace(matched, new=new), place)
+
+
+def _show_diff(request: Request, *, unsafe: bool) -> bool:
+    """Print what fixes would change, and say whether that is anything."""
+    from portlint.fix import fix, unified
+    from portlint.report.escape import printable
+
+    outcome = fix(request, unsafe=unsafe, progress=progress_line())
+    for change in outcome.changes:
+        text = unified(change)
+        if sys.stdout.isatty():
+            text = printable(text.decode(errors="replace"), keep="\n\t").encode()
+        sys.stdout.buffer.write(text)
+    sys.stdout.buffer.flush()
+    _say(outcome.changes, "would be made", outcome.problems)
+    return bool(outcome.changes)
+
+
+def _fixed(request: Request, *, unsafe: bool) -> Report:
+    """Make the fixes of a request, and report what is left."""
+    import msgspec
+
+    from portlint.finding import Problem
+    from portlint.fix import MOST_ROUNDS, Unfit, fix, write
+
+    done: list[Change] = []
+    problems: list[Problem] = []
+    progress = progress_line()
+    outcome = fix(request, unsafe=unsafe, progress=progress)
+    for _ in range(MOST_ROUNDS):
+        written = 0
+        for change in outcome.changes:
+            try:
+                write(change)
+            except Unfit as reason:
+                problems.append(Problem(change.path, 0, "fix", f"left alone: {reason}"))
+            else:
+                done.append(change)
+                written += 1
+        if not written:
+            break
+        outcome = fix(request, unsafe=unsafe, progress=progress)  # a mended header may have bearing on other files
+    _say(done, "made", ())
+    problems = sorted({*outcome.report.problems, *outcome.problems, *problems})
+    return msgspec.structs.replace(outcome.report, problems=tuple(problems))
+
+
+def _say(changes: Sequence[Change], what: str, problems: Iterable[Problem]) -> None:
+    """Count fixes for people, and name the files that they leave alone."""
+    from portlint.report.escape import printable
+
+    for problem in problems:
+        click.echo(f"portlint: {printable(problem.path)}: {printable(problem.message)}", err=True)
+    fixes, files = sum(change.fixes for change in changes), len({change.path for change in changes})
+    counted = f"{fixes} fix{'es' * (fixes != 1)} {what} in {files} file{'s' * (files != 1)}" if fixes else ""
+    click.echo(f"portlint: {counted or f'no fixes {what}'}", err=True)
 
 
 def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:

@@ -200,7 +200,7 @@ def _counts(report: Report) -> Iterator[Line]:
         unknown = {"unknown": sum(finding.verdict is Verdict.UNKNOWN for finding in findings)}
         translated = {"CUDA names that HIPIFY translates": summary.translated.get(target, 0)}
         asides = [_nonzero(hidden | unknown), skipped] if alone else [_nonzero(unknown)]
-        asides.append(_nonzero(translated))
+        asides += [_nonzero(translated), _fixable(findings)]
         yield [*_tally(findings, target, summary.files), ("", "; ".join(["", *filter(None, asides)]) + ".")]
     rest = "; ".join(filter(None, [_nonzero(hidden), skipped]))
     if rest and not alone:
@@ -219,6 +219,11 @@ def _tally(findings: Iterable[Finding], target: str, files: int) -> Line:
         parts += [("", ", " if parts else " ("), (VERDICT_STYLES[verdict], f"{number} {verdict}")]
     places = len({finding.path for finding in certain})
     return [(LABEL, counted(len(certain), "finding")), *parts, ("", f") in {places} of {total} for {name}")]
+
+
+def _fixable(findings: Iterable[Finding]) -> str:
+    kinds = Counter(finding.fix for finding in findings if finding.verdict is not Verdict.UNKNOWN)
+    return _nonzero({"fixable": kinds["safe"], "fixable with '--unsafe-fixes'": kinds["unsafe"]})
 
 
 def _nonzero(counts: Mapping[str, int]) -> str:

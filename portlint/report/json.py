@@ -77,6 +77,7 @@ def described(finding: Finding) -> dict[str, Any]:
         "kernel": finding.kernel,
         "fingerprint": finding.fingerprint,
         "fixable": finding.fixable,
+        "fix": finding.fix,
         "evidence": [msgspec.to_builtins(evidence) for evidence in finding.evidence],
     }
 

@@ -146,8 +146,23 @@ def _result(finding: Finding, rule_index: int) -> om.Result:
         message=_message(f"{finding.message} {finding.remedy}".rstrip()),
         locations=[_location(finding)],
         partial_fingerprints=fingerprints,
+        fixes=[_fix(finding)] if finding.edits and all(edit.line for edit in finding.edits) else None,
         properties=properties,
     )
+
+
+def _fix(finding: Finding) -> om.Fix:
+    replacements = [
+        om.Replacement(
+            deleted_region=om.Region(
+                start_line=edit.line, start_column=edit.column, end_line=edit.end_line, end_column=edit.end_column
+            ),
+            inserted_content=om.ArtifactContent(text=edit.text),
+        )
+        for edit in finding.edits
+    ]
+    change = om.ArtifactChange(artifact_location=_artifact(finding.path), replacements=replacements)
+    return om.Fix(description=_message(finding.remedy), artifact_changes=[change], properties={"fix": finding.fix})
 
 
 def _location(finding: Finding) -> om.Location:

@@ -241,6 +241,11 @@ class Analysis:
         del name
         return ""
 
+    def device_nearby(self, node: Node) -> str:
+        """A name, known where a node stands, of the device that the code works on."""
+        del node
+        return ""
+
     def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
         """What a name is unpacked from."""
         del name

@@ -46,6 +46,16 @@ def parse(text: bytes, language: str) -> Tree:
     return parser.parse(text)
 
 
+def broken_places(tree: Tree) -> int:
+    """How many places of a tree do not parse."""
+    from tree_sitter import Query, QueryCursor
+
+    if not tree.root_node.has_error:
+        return 0
+    captured = QueryCursor(Query(tree.language, "[(ERROR) (MISSING)] @broken")).captures(tree.root_node)
+    return len(captured.get("broken", ()))
+
+
 def comments(tree: Tree) -> list[tuple[int, int]]:
     """The byte ranges of the comments of a tree, in order."""
     from tree_sitter import QueryCursor

@@ -265,6 +265,11 @@ class Node:
         return self.source.analysis.annotation(self)
 
     @property
+    def device_nearby(self) -> str:
+        """In Python: a name, known where it stands, of the device that the code works on; "" if there is none."""
+        return self.source.analysis.device_nearby(self)
+
+    @property
     def unpacked(self) -> tuple[Node, int, int] | None:
         """Of a name in Python: what it was last unpacked from, its place there, and how many names take it apart."""
         return self.source.analysis.unpacked(self)

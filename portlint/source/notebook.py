@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 import msgspec
@@ -38,6 +38,32 @@ class Notebook(msgspec.Struct, frozen=True):
     shown: bytes = b""
     """the cells as they are written, at the same places"""
 
+    file: bytes = b""
+    """the JSON, without a byte order mark"""
+    anchors: tuple[tuple[int, int], ...] = ()
+    """pairs (offset in the text, offset in the JSON) from which both count on alike, up to the next"""
+
+    def span(self, start: int, end: int) -> tuple[int, int] | None:
+        """Where the bytes [start, end) of the text stand in the JSON; None where that is not in one string."""
+        if start == end:
+            if start and self.shown[start - 1 : start] not in (b"\n", b"\r"):
+                before = self.span(start - 1, start)
+                return before and (before[1], before[1])
+            place = self._in_file(start)
+            return place, place
+        first = self._in_file(start)
+        at = bisect_left(self.anchors, end, key=lambda anchor: anchor[0])
+        ends = [in_file for in_text, in_file in self.anchors[at : at + 1] if in_text == end]
+        in_text, in_file = self.anchors[at - 1]
+        for last in (*ends, in_file + end - in_text):
+            if _is_spelled(self.shown[start:end], self.file[first:last]):
+                return first, last
+        return None
+
+    def _in_file(self, offset: int) -> int:
+        in_text, in_file = self.anchors[bisect_right(self.anchors, offset, key=lambda anchor: anchor[0]) - 1]
+        return in_file + offset - in_text
+
     def place(self, line: int) -> Place:
         """Where a line of the text stands; the end of the text counts to its last line."""
         return self.places[min(line, len(self.places)) - 1]
@@ -53,6 +79,8 @@ def read(data: bytes) -> Notebook:
     shown: list[bytes] = []
     places: list[Place] = []
     unread: list[int] = []
+    all_anchors: list[tuple[int, int]] = []
+    size = 0
     for number, cell in enumerate(_cells(data), start=1):
         text, anchors = cell.source()
         if cell.type != "code" or not text:
@@ -68,6 +96,8 @@ def read(data: bytes) -> Notebook:
             python += b"\n"
             shell += b"\n"
             text += b"\n"
+        all_anchors += [(size + in_text, in_file) for in_text, in_file in anchors]
+        size += len(text)
         program.append(python)
         commands.append(shell)
         shown.append(text)
@@ -75,7 +105,8 @@ def read(data: bytes) -> Notebook:
             in_text, in_file = anchors[bisect_right(anchors, start, key=lambda anchor: anchor[0]) - 1]
             line, column = position(data, file_lines, in_file + start - in_text)
             places.append(Place(line, column - 1, number, cell_line))
-    return Notebook(b"".join(program), tuple(places), tuple(unread), b"".join(commands), b"".join(shown))
+    texts = (b"".join(commands), b"".join(shown))
+    return Notebook(b"".join(program), tuple(places), tuple(unread), *texts, data, tuple(all_anchors))
 
 
 # ---- JSON -----------------------------------------------------------------------------------------------------------
@@ -150,6 +181,14 @@ class _Cell:
             parts.append(raw[done:])
             size += len(raw) - done
         return b"".join(parts), anchors
+
+
+def _is_spelled(text: bytes, raw: bytes) -> bool:
+    """Whether a text stands for itself in a string of the JSON."""
+    try:
+        return _unescape(raw).encode() == text
+    except NotText:
+        return False
 
 
 def _unescape(raw: bytes) -> str:

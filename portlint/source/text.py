@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from portlint.source.decode import position
 
 
@@ -15,6 +17,13 @@ class Lines:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    @cached_property
+    def end(self) -> str:
+        """How the first line ends, for lines that are put in."""
+        if len(self.starts) == 1:
+            return "\n"
+        return "\r\n" if self.text[: self.starts[1]].endswith(b"\r\n") else chr(self.text[self.starts[1] - 1])
 
     def position(self, offset: int) -> tuple[int, int]:
         """The line and the column of a byte offset."""

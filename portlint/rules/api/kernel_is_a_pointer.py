@@ -7,13 +7,16 @@ function does not convert to that by itself: hipcc stops at the call.
 Anything that is cast is silent, and so is what is no kernel for certain: the file must define, declare or launch it.
 hipify-perl puts the cast in where the argument has no comma; PyTorch's hipify and headers that rename the calls do not.
 
+## Fix safety
+Safe: CUDA takes the address of the kernel either way.
+
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hip_runtime_api/modules/execution_control.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, put_after, put_before
 
 rule = Rule(
     assumes={"api.kernel_overloads": "native"},
@@ -37,4 +40,5 @@ def query(call: Node) -> Hits:
 
 def _judge(call: Node, kernel: Node | None) -> Hits:
     if kernel is not None and kernel.role("kernel-value") and call.role("of-the-toolkit"):
-        yield Hit(kernel)
+        cast = (put_before(kernel, "reinterpret_cast<const void*>("), put_after(kernel, ")"))
+        yield Hit(kernel, edits=cast, safe=True)

@@ -8,6 +8,9 @@ Silent behind a test of the platform or of NVIDIA's architecture, in files and f
 for an nvcc that is called by its path, and in files that mention HIP or ROCm: they have been looked at. Each flag is reported
 where a file first has it.
 
+## Fix safety
+Safe: with PyTorch for CUDA, `torch.version.hip` is None, and the flag is in the list as before.
+
 ## References
 https://github.com/pytorch/pytorch/blob/0011ec5c5d6171a395bb339b873343a4cdfebd18/torch/utils/cpp_extension.py
 """
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, architectures, on_platform
+from portlint.rule import Edit, Hit, Hits, Node, Rule, architectures, on_platform, put_after, put_before
 
 rule = Rule(
     assumes={"build.nvcc_flags": "native"},
@@ -32,6 +35,11 @@ FLAGS = re.compile(
     r"|maxrregcount|relocatable-device-code|compiler-options|default-stream|resource-usage|source-in-ptx|ftz|fmad|diag_suppress)"
     r"|-maxrregcount|-rdc|-ftz|-prec-div|-split-compile|-Xptxas|-Xcudafe|-Xfatbin|-gencode)(?:[= ].*)?"
 )
+TAKES_A_VALUE = frozenset(
+    "--ptxas-options --threads --maxrregcount --relocatable-device-code --compiler-options --default-stream"
+    " --ftz --fmad --diag_suppress -maxrregcount -rdc -ftz -prec-div -split-compile -Xptxas -Xcudafe -Xfatbin -gencode".split()
+)
+"""flags whose value may be the next item of the list"""
 IGNORED = "-use_fast_math"
 ADDING = re.compile(r"\.(append|extend|insert)$")
 EXTENSION = "torch.utils.cpp_extension"
@@ -54,7 +62,34 @@ def given(flag: Node) -> Hits:
     same = (one for one in flag.source.root.walk("string_content") if _name(one) == name and _is_for_others(one))
     if flag == next(same, None) and not architectures.is_place_of_one_part(flag.source.place):
         verdict = "degrades" if name == IGNORED else None
-        yield Hit(flag, guards=(*flag.guards, on_platform("rocm")), language="cuda", otherwise=verdict)
+        guards = (*flag.guards, on_platform("rocm"))
+        yield Hit(flag, guards=guards, language="cuda", otherwise=verdict, edits=_unless_hip(flag, name), safe=True)
+
+
+def _unless_hip(flag: Node, name: str) -> tuple[Edit, ...]:
+    """A flag, wherever the file has it in a list, and the value behind it, where it is not for HIP."""
+    root = flag.source.root
+    same = [one for one in root.walk("string_content") if _name(one) == name and _is_for_others(one)]
+    spans = [_item(one) for one in same]
+    if "import torch" not in (one.text for one in root.walk("import_statement")) or None in spans:
+        return ()
+    return tuple(
+        edit
+        for first, last in filter(None, spans)
+        for edit in (put_before(first, "*([] if torch.version.hip else ["), put_after(last, "])"))
+    )
+
+
+def _item(flag: Node) -> tuple[Node, Node] | None:
+    """The first and the last string of a flag that stands in a list: its value may be the next one."""
+    string, whole = flag.parent, next(flag.ancestors("list"), None)
+    if string is None or whole is None or string.parent != whole:
+        return None
+    if flag.text not in TAKES_A_VALUE:
+        return string, string
+    items = whole.children
+    place = items.index(string) + 1
+    return (string, items[place]) if place < len(items) and items[place].type == "string" else None
 
 
 def _is_for_others(flag: Node) -> bool:

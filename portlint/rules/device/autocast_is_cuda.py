@@ -7,6 +7,9 @@ accelerator needs.
 ## Exceptions
 `enabled=False`, a scaler that is switched by an argument, and code behind a test of the device are silent.
 
+## Fix safety
+Unsafe: where a name `device` has a value, its type is passed; for a CPU, autocast is then on. Scalers are left.
+
 ## References
 https://docs.pytorch.org/docs/stable/amp.html
 https://github.com/pytorch/pytorch/issues/73140
@@ -14,7 +17,7 @@ https://github.com/pytorch/pytorch/issues/73140
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Edit, Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -43,7 +46,22 @@ def autocast(call: Node) -> Hits:
         return
     if not call.role("test"):
         guards = call.guards if enabled is None else (*call.guards, enabled.holds)
-        yield Hit(call["function"], guards=guards, otherwise="degrades")
+        yield Hit(call["function"], guards=guards, otherwise="degrades", edits=_by_device(call))
+
+
+def _by_device(call: Node) -> tuple[Edit, ...]:
+    """The type of the device that is known there, for the word "cuda" or for the function that has it in its name."""
+    function, device = call["function"], call.device_nearby
+    if not device or not function.text.startswith("torch."):
+        return ()
+    kind = f"torch.device({device}).type"
+    named = call.argument(0, "device_type") if call.name in BY_TYPE else None
+    if named is not None:
+        return (replace(named, kind),)
+    if call.arguments or call["arguments"].type != "argument_list":
+        return ()
+    rest = ", " if call["arguments"].children else ""
+    return (Edit(function.start, call["arguments"].start + 1, f"torch.autocast({kind}{rest}"),)
 
 
 @rule.calls(*SCALERS, *SCALERS_BY_TYPE)

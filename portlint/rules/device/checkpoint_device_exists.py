@@ -8,6 +8,9 @@ A test that loads a checkpoint mostly loads what it has saved itself, and is sil
 saves under the same name, or hands a call that saves, for it comes from the machine that it goes to. Where all that a file saves has been brought to
 the CPU first, what it loads has been, too. Bytes in memory in a file that also saves, and the states of scalers and schedulers, are silent.
 
+## Fix safety
+Unsafe: `map_location="cpu"` changes where the tensors are until something moves them.
+
 ## References
 https://docs.pytorch.org/docs/stable/generated/torch.load.html
 """
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, words_of
+from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument, replace, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -42,7 +45,14 @@ def load(call: Node) -> Hits:
     place = call.argument(1, "map_location")
     splat = any(child.type in ("dictionary_splat", "list_splat") for child in call["arguments"].children)
     if (place is None or place.type == "none") and not splat and not call.role("guarded-call"):
-        yield Hit(call["function"])
+        yield Hit(call["function"], edits=_on_cpu(call, place))
+
+
+def _on_cpu(call: Node, place: Node | None) -> tuple[Edit, ...]:
+    """The location, written where there is none."""
+    if place is not None:
+        return (replace(place, '"cpu"'),)
+    return (add_argument(call, 'map_location="cpu"'),) if call.arguments else ()
 
 
 def _is_bytes(file: Node) -> bool:

@@ -8,13 +8,17 @@ A gate is reported where it closes on the target whatever else it asks: an optio
 gate in one branch of a function, a skip, and a test of a backend that the target has are silent. So are a function
 named for CUDA, and a test of where a tensor is (`x.is_cuda`), which stands in front of a kernel that needs it there.
 
+## Fix safety
+Unsafe, and only for targets that `torch.accelerator` knows: it takes PyTorch 2.6, and lets in every accelerator.
+Where the error says that CUDA is needed, nothing is changed.
+
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, words_of
+from portlint.rule import Guard, Hit, Hits, Node, Rule, replace, unless, when, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -43,6 +47,7 @@ WITH_CUDA: dict[str, bool | str | None] = {
     "device.is_cuda": True,
     "device.type": "cuda",
 }
+ACCELERATOR = "torch.accelerator.is_available"
 QUERIES = ("torch.cuda.is_available", "device.type")
 SETTINGS = frozenset(("self", "cls", "args", "cfg", "config", "opt", "options", "params", "torch"))
 """what has the device that was chosen for the whole program as its `.device`"""
@@ -54,7 +59,7 @@ SKIPS = ("Skip", "skip")
 @rule.python('((assert_statement . (_) @test) (#match? @test "cuda|CUDA|gpu|GPU|device"))')
 def assertion(test: Node) -> Hits:
     if _is_about_cuda(test) and not test.may_hold(ELSEWHERE) and test.may_hold(WITH_CUDA):
-        yield Hit(test, guards=(*test.guards, test.fails))
+        yield from _refused(test, (*test.guards, test.fails))
 
 
 @rule.python(
@@ -64,7 +69,19 @@ def refusal(test: Node, body: Node) -> Hits:
     if not body.children or not _refuses(body.children[-1]) or not _is_about_cuda(test):
         return
     if test.must_hold(ELSEWHERE) and not test.must_hold(WITH_CUDA):
-        yield Hit(test, guards=(*test.guards, test.holds))
+        yield from _refused(test, (*test.guards, test.holds))
+
+
+def _refused(test: Node, guards: tuple[Guard, ...]) -> Hits:
+    """A refusal, with the question for any accelerator where that can be answered."""
+    gate = next(test.ancestors("if_statement", "assert_statement"))
+    said = gate.text.replace(test.text, "", 1)  # who says that CUDA is needed may have reasons
+    named = test.walk("attribute") if "cuda" not in said.lower() else ()
+    asked = [one for one in named if one.text == "torch.cuda.is_available"]
+    if asked:
+        edits = tuple(replace(one, ACCELERATOR) for one in asked)
+        yield Hit(test, guards=(*guards, when(ACCELERATOR)), edits=edits)
+    yield Hit(test, guards=(*guards, unless(ACCELERATOR)) if asked else guards)
 
 
 def _is_about_cuda(test: Node) -> bool:

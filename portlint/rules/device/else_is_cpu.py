@@ -7,6 +7,10 @@ on the host, and the accelerator stays idle. `"cuda" in device` makes the same m
 A choice that an option or a parameter can override is silent, and so is a file that names another accelerator anywhere
 in its code. Where a checkpoint is only loaded to (`map_location`) says nothing of where it is used.
 
+## Fix safety
+Unsafe, and only for targets that `torch.accelerator` knows: it takes PyTorch 2.6. A choice between "cuda" and "cpu" in one
+expression asks for any accelerator instead.
+
 ## References
 https://docs.pytorch.org/docs/stable/generated/torch.accelerator.current_accelerator.html
 """
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of, words_of
+from portlint.rule import Edit, Hit, Hits, Node, Rule, any_of, replace, unless, when, words_of
 
 rule = Rule(
     assumes={"device.type": any_of(("cuda", "cpu"))},
@@ -32,6 +36,7 @@ rule = Rule(
 )
 
 WITH_CUDA: dict[str, bool | str] = {"torch.cuda.is_available": True, "device.is_cuda": True, "device.type": "cuda"}
+ACCELERATOR = "torch.accelerator.is_available"
 QUERIES = ("torch.cuda.is_available", "device.is_cuda", "device.type")
 OPTIONS = frozenset(("add_argument", "option", "Option", "Argument", "Field", "field", "getenv", "get", "add_parser"))
 """calls that give what they are passed only where nobody says otherwise"""
@@ -45,7 +50,11 @@ def expression(body: Node, test: Node, other: Node) -> Hits:
     if choice is None or not _is_two_way(test, body, other):
         return
     if not _is_optional(choice) and not _only_loads(choice):
-        yield Hit(choice, guards=(*choice.guards, test.fails))
+        guards = (*choice.guards, test.fails)
+        edits = _any_accelerator(test, body)
+        if edits:
+            yield Hit(choice, guards=(*guards, when(ACCELERATOR)), edits=edits)
+        yield Hit(choice, guards=(*guards, unless(ACCELERATOR)) if edits else guards)
 
 
 @rule.python(
@@ -89,6 +98,15 @@ def two_branches(test: Node, first: Node, last: Node) -> Hits:
         body, other = body_, other_
     if _is_two_way(test, body, other):
         yield Hit(other, guards=(*statement.guards, test.fails))
+
+
+def _any_accelerator(test: Node, body: Node) -> tuple[Edit, ...]:
+    """A choice between CUDA and the CPU that takes any accelerator."""
+    named = body.arguments[0] if body.type == "call" and body.arguments else body
+    if test.text != "torch.cuda.is_available()" or named.type != "string" or named.constant != "cuda":
+        return ()
+    kind = "torch.accelerator.current_accelerator().type"
+    return (replace(named, kind), replace(test, f"{ACCELERATOR}()"))
 
 
 def _is_two_way(test: Node, body: Node, other: Node) -> bool:

@@ -4,13 +4,16 @@ PyTorch puts the backend in front: "HIP out of memory" on AMD, "MPS backend out 
 on Intel. A handler that looks for "CUDA out of memory" never matches there, and the program ends where it was meant to
 go on with a smaller batch.
 
+## Fix safety
+Unsafe: 'out of memory' is also in the errors of other allocators.
+
 ## References
 https://docs.pytorch.org/docs/stable/generated/torch.OutOfMemoryError.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"system.vendor": "NVIDIA"},
@@ -19,13 +22,16 @@ rule = Rule(
 )
 
 GENERAL = "out of memory"
+OF_MEMORY = ("cuda out of memory", "cuda out of memory.", "cuda error: out of memory")
+"""what says no more than that"""
 
 
 @rule.python('((comparison_operator . (string) @text ["in" "not in"] (_)) (#match? @text "CUDA|cuda"))')
 def searched(text: Node) -> Hits:
     said = text.constant
     if isinstance(said, str) and _is_memory_error(said) and not text.role("test") and not _is_one_of_several(text):
-        yield Hit(text)
+        edits = (replace(text, f'"{GENERAL}"' if text.text.endswith('"') else f"'{GENERAL}'"),)
+        yield Hit(text, edits=edits if said.lower() in OF_MEMORY else ())
 
 
 def _is_memory_error(said: str) -> bool:

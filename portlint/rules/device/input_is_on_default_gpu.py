@@ -7,13 +7,16 @@ one meets the scratch in the next operation: "Expected all tensors to be on the 
 A file that selects the GPU itself (`torch.cuda.set_device`, `with torch.cuda.device(...)`) is silent, and so are a
 package whose processes do, and a function that moves its input too.
 
+## Fix safety
+Unsafe: the scratch is made where the input is, which is another GPU, or the CPU, if the input is there.
+
 ## References
 https://docs.pytorch.org/docs/stable/notes/cuda.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, when
+from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument, replace, when
 
 rule = Rule(
     assumes={"device.default": "the input's"},
@@ -60,8 +63,19 @@ def _beside_an_input(value: Node, place: Node) -> Hits:
         return
     for given in _tensors(function):
         if any(_meets(use, given) for use in target.uses if use.function == function and use.start > value.start):
-            yield Hit(place, words={"input": given}, guards=(*place.guards, when("torch.cuda.is_available")))
+            guards = (*place.guards, when("torch.cuda.is_available"))
+            yield Hit(place, words={"input": given}, guards=guards, edits=_beside(place, f"{given}.device"))
             return
+
+
+def _beside(place: Node, device: str) -> tuple[Edit, ...]:
+    """The device in place of "cuda", or as an argument of what makes the scratch, in place of `.cuda()`."""
+    if place.type == "string":
+        return (replace(place, device),)
+    made = place["function"]["object"]
+    if made.type != "call" or not made["arguments"].children:
+        return ()
+    return (add_argument(made, f"device={device}"), Edit(made.end, place.end, ""))
 
 
 def _tensors(function: Node) -> list[str]:

@@ -9,6 +9,10 @@ the calls of `torch.cuda` that do nothing without a device (`empty_cache`, `manu
 a folder of CUDA's own that has siblings for other machines, and device objects that a test only compares or hands to a
 mock, and an index that no machine has. A device by its index alone (`.to(0)`) is the current accelerator's, and needs one.
 
+## Fix safety
+Safe: a statement that only calls `torch.cuda` gets `if torch.cuda.is_available():` in front, which is true on NVIDIA's
+devices. Unsafe: a name `device` that has a value there takes the place of "cuda" and of `.cuda()`; it may be another device.
+
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
 """
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, one_runs, unless, when
+from portlint.rule import Edit, Hit, Hits, Node, Rule, one_runs, put_before, replace, unless, when
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -69,7 +73,7 @@ COLLECTIONS = frozenset(("list", "tuple", "set", "comparison_operator"))
 def driver_call(call: Node) -> Hits:
     if call.role("guarded-call") or _is_of_a_default(call) or _is_one_of_several(call):
         return
-    yield Hit(call["function"])
+    yield Hit(call["function"], edits=_behind_a_test(call), safe=True)
     function = call.function
     for use in function.callers if function is not None else ():
         if use.role("import-time") and not use.role("guarded-call"):
@@ -82,7 +86,7 @@ def move(call: Node) -> Hits:
     if not _is_torch(call) or _implements(call, "cuda") or call.role("guarded-call"):
         return
     if not call.source.defines("cuda") or moved.name.startswith("torch.") or moved.role("tensor"):
-        yield Hit(call)
+        yield Hit(call, edits=_moved_to(call, call.device_nearby))
 
 
 @rule.references(*LEGACY_TYPES)
@@ -112,7 +116,8 @@ def device_string(literal: Node) -> Hits:
         uses = named.uses if named is not None else []
         # where there is no Triton, its absence comes first
         own = ([one_runs(uses)] if uses else []) + ([when("installed triton")] if _serves_triton(literal) else [])
-        yield Hit(literal, guards=(*literal.guards, *own) if own else None)
+        edits = _on_device(literal, value, literal.device_nearby)
+        yield Hit(literal, guards=(*literal.guards, *own) if own else None, edits=edits)
 
 
 @rule.python(
@@ -121,6 +126,43 @@ def device_string(literal: Node) -> Hits:
 def index_alone(index: Node) -> Hits:
     if _is_torch(index) and not index.role("guarded-call"):
         yield Hit(index, guards=(*index.guards, unless("torch.accelerator.is_available")))
+
+
+def _behind_a_test(call: Node) -> tuple[Edit, ...]:
+    """A test in front of a statement that is alone on its line and does no more than call a function of `torch.cuda`."""
+    statement = call.parent
+    if (
+        statement is None
+        or statement.type != "expression_statement"
+        or not call["function"].text.startswith("torch.cuda.")
+    ):
+        return ()
+    text = statement.source.text
+    first = max(text.rfind(b"\n", 0, statement.start), text.rfind(b"\r", 0, statement.start)) + 1
+    indent = text[first : statement.start].decode(errors="replace")
+    ends_line = text[statement.end :].lstrip(b" \t")[:1] in (b"", b"\n", b"\r", b"#")
+    if indent.strip() or not ends_line or "\n" in statement.text:
+        return ()
+    return (put_before(statement, f"if torch.cuda.is_available():\n{indent}" + ("\t" if "\t" in indent else "    ")),)
+
+
+def _moved_to(call: Node, device: str) -> tuple[Edit, ...]:
+    """`x.cuda()` as `x.to(device)`; an index, or what else is given by position, is left."""
+    method = call["function"]["attribute"]
+    if not device or call.arguments:
+        return ()
+    rest = call["arguments"].text[1:] if call["arguments"].children else ")"
+    return (Edit(method.start, call.end, f"to({device}" + (", " if rest != ")" else "") + rest),)
+
+
+def _on_device(literal: Node, value: Node, device: str) -> tuple[Edit, ...]:
+    """A device by its name where "cuda" is passed to what puts something on it."""
+    parent = value.parent
+    passed = parent is not None and parent.type in ("keyword_argument", "argument_list")
+    call = next(value.ancestors("call"), None)
+    if not device or not passed or literal.constant != "cuda" or call is None or call.name.endswith("init_device_mesh"):
+        return ()
+    return (replace(value, device),)
 
 
 def _is_torch(node: Node) -> bool:

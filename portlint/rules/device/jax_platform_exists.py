@@ -9,6 +9,9 @@ registered for one platform, too, and its calls are not lowered for any other.
 a foreign function that the file registers for the host or for another platform as well, and a variable that is set when
 JAX has been imported: it has no effect.
 
+## Fix safety
+Unsafe: without the name, JAX takes its default platform, which an option or a variable may have set to another one.
+
 ## References
 https://docs.jax.dev/en/latest/_autosummary/jax.devices.html
 https://docs.jax.dev/en/latest/ffi.html
@@ -16,7 +19,7 @@ https://docs.jax.dev/en/latest/ffi.html
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of, has
+from portlint.rule import Edit, Hit, Hits, Node, Rule, any_of, has, replace
 
 rule = Rule(
     assumes={},
@@ -33,7 +36,9 @@ REGISTER = ("jax.ffi.register_ffi_target", "jax.extend.ffi.register_ffi_target")
 
 @rule.calls("jax.devices", "jax.device_count", "jax.local_device_count")
 def devices(call: Node) -> Hits:
-    yield from _named(call.argument(0, "backend"), call)
+    backend = call.argument(0, "backend")
+    alone = call.name == "jax.devices" and backend is not None and call.arguments == [backend]
+    yield from _named(backend, call, (replace(backend, ""),) if backend is not None and alone else ())
 
 
 @rule.calls("jax.local_devices")
@@ -67,11 +72,12 @@ def foreign_function(call: Node) -> Hits:
         yield Hit(platform, {"device.jax_platforms": any_of(sorted(set(texts)))}, language="jax")
 
 
-def _named(platform: Node | None, at: Node) -> Hits:
+def _named(platform: Node | None, at: Node, edits: tuple[Edit, ...] = ()) -> Hits:
     """A platform that is not there; of a list all have to be."""
     value = platform.constant if platform is not None else None
     if platform is None or not isinstance(value, str) or at.role("guarded-call"):
         return
     for one in value.lower().split(","):
         if one and one != "cpu":
-            yield Hit(platform, {"device.jax_platforms": has(one)}, language="jax")
+            edits = edits if value.lower() in ("gpu", "cuda") else ()
+            yield Hit(platform, {"device.jax_platforms": has(one)}, language="jax", edits=edits)

@@ -2,13 +2,16 @@
 
 The backend `nccl` exists on NVIDIA and, as RCCL, on AMD. Elsewhere `init_process_group` fails.
 
+## Fix safety
+Unsafe: where a name `device` has a value, PyTorch 2.6 is asked for the backend of that.
+
 ## References
 https://docs.pytorch.org/docs/stable/distributed.html#backends
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"device.nccl": "native"},
@@ -28,7 +31,12 @@ def process_group(call: Node) -> Hits:
     position = 0 if call.name.endswith("init_process_group") else None
     backend = call.argument(position, "backend")
     if backend is not None and _is_nccl(backend) and not call.role("guarded-call"):
-        yield Hit(backend)
+        module, device = call["function"].get("object"), call.device_nearby
+        named = module is not None and backend.type == "string" and device
+        edits = (
+            (replace(backend, f"{module.text}.get_default_backend_for_device({device})"),) if module and named else ()
+        )
+        yield Hit(backend, edits=edits)
 
 
 def _is_nccl(backend: Node) -> bool:

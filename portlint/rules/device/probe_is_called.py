@@ -7,13 +7,17 @@ shared memory or a generation gives every machine the tile sizes of the one that
 Silent are functions that ask for nothing of the device, names that are given a value anywhere else in the file, and targets
 on which the answer is yes.
 
+## Fix safety
+`torch.cuda.is_available` and `torch.distributed.is_nccl_available` are called, which is safe: the answer is yes where CUDA
+is. Whether bfloat16 is supported differs between generations, so that is unsafe; helpers with parameters are left.
+
 ## References
 https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_available.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of, asked, at_most
+from portlint.rule import Hit, Hits, Node, Rule, any_of, asked, at_most, put_after
 
 rule = Rule(
     assumes={},
@@ -36,7 +40,8 @@ SIGNS = {">=": 0, ">": 0, "<=": 1, "<": 1}
 @rule.references(*PROBES)
 def probe(name: Node) -> Hits:
     if _is_test(name):
-        yield Hit(name, {PROBES[name.name]: "native"})
+        safe = name.name != "torch.cuda.is_bf16_supported"
+        yield Hit(name, {PROBES[name.name]: "native"}, edits=(put_after(name, "()"),), safe=safe)
 
 
 @rule.python("(if_statement condition: (_) @test)")

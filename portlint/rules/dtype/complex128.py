@@ -7,6 +7,9 @@ and in JAX every Fourier transform of float64 does, once `jax_enable_x64` is on.
 ## Exceptions
 Complex values on the host, and code behind a test of the device or whose failure is caught, are silent.
 
+## Fix safety
+Unsafe: complex64 has half the precision. The dtype is changed where PyTorch's name of it is written.
+
 ## References
 https://github.com/pytorch/pytorch/blob/026a4bff/aten/src/ATen/mps/EmptyTensor.cpp
 https://github.com/jax-ml/jax/issues/19769
@@ -14,7 +17,7 @@ https://github.com/jax-ml/jax/issues/19769
 
 from __future__ import annotations
 
-from portlint.rule import TORCH_CREATORS, Hit, Hits, Node, Rule
+from portlint.rule import TORCH_CREATORS, Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"dtype.complex128": "native"},
@@ -33,13 +36,15 @@ X64 = ("enable_x64", "ENABLE_X64")
 def asked(call: Node) -> Hits:
     if not call.role("guarded-call"):
         for dtype, guards in call.asked_for("complex128"):
-            yield Hit(dtype, guards=guards)
+            is_torch = dtype.type == "attribute" and dtype.name in ("torch.complex128", "torch.cdouble")
+            edits = (replace(dtype["attribute"], "complex64"),) if is_torch else ()
+            yield Hit(dtype, guards=guards, edits=edits)
 
 
 @rule.calls(".cdouble")
 def doubled(call: Node) -> Hits:
     if call.role("on-device") and call.source.imports("torch") and not call.role("guarded-call"):
-        yield Hit(call)
+        yield Hit(call, edits=(replace(call["function"]["attribute"], "cfloat"),))
 
 
 @rule.calls("torch.view_as_complex", "torch.polar", "torch.complex")

@@ -7,6 +7,9 @@ and the narrow range of the type remains, with its loss scaling.
 Only choices for a whole model or run are looked at: mixed precision of a trainer, autocast, and the type that weights are
 loaded in. Tests, code behind a test of the device, and types that the user chooses are silent.
 
+## Fix safety
+Unsafe: bfloat16 has the range of float32 and 8 bits of precision in place of 11. A scaler is left.
+
 ## References
 https://docs.pytorch.org/xla/master/perf/amp.html
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, has, on_platform
+from portlint.rule import Edit, Hit, Hits, Node, Rule, has, on_platform, replace
 
 rule = Rule(
     assumes={"dtype.matmul": has("float16")},
@@ -29,6 +32,8 @@ rule = Rule(
 
 OPTIONS = re.compile(r"(Config|Arguments|Args|Trainer|Accelerator|Fabric)$")
 """how the classes end that take the precision of a run"""
+HALF = re.compile(r"fp16|float16|half", re.IGNORECASE)
+"""in a test, what says that somebody chose the type"""
 STATED = on_platform("tpu")
 """the operands of the matrix unit are a choice on no other platform"""
 FLOAT16 = {"fp16": True, "mixed_precision": "fp16", "precision": "16-mixed"}
@@ -44,7 +49,16 @@ def of_a_run(option: Node, value: Node) -> Hits:
         return
     for choice in value.choices:
         if choice.constant == FLOAT16[option["name"].text]:
-            yield Hit(option, guards=(*option.guards, *choice.guards, STATED))
+            edits = _in_bfloat16(option, call) if choice == value else ()
+            yield Hit(option, guards=(*option.guards, *choice.guards, STATED), edits=edits)
+
+
+def _in_bfloat16(option: Node, call: Node) -> tuple[Edit, ...]:
+    """The same option for bfloat16, unless the call says something of that already."""
+    if option["name"].text == "fp16":
+        return (replace(option["name"], "bf16"),) if call.argument(None, "bf16") is None else ()
+    new = {"fp16": '"bf16"', "16-mixed": '"bf16-mixed"'}.get(str(option["value"].constant), "")
+    return (replace(option["value"], new),) if new and option["value"].type == "string" else ()
 
 
 @rule.calls("torch.autocast", "torch.amp.autocast")
@@ -67,7 +81,10 @@ def _asked(call: Node, dtype: Node) -> Hits:
         return
     for named, place in dtype.dtypes:
         if named == "float16":
-            yield Hit(dtype, guards=(*call.guards, *place.guards, STATED))
+            is_torch = place == dtype and dtype.type == "attribute" and dtype.name in ("torch.float16", "torch.half")
+            is_asked_for = any(HALF.search(guard.text) for guard in call.guards)
+            edits = (replace(dtype["attribute"], "bfloat16"),) if is_torch and not is_asked_for else ()
+            yield Hit(dtype, guards=(*call.guards, *place.guards, STATED), edits=edits)
 
 
 def _is_in_a_test(call: Node) -> bool:

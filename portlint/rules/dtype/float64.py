@@ -8,6 +8,9 @@ Values that stay on the host or come from a state dict are silent, and so is cod
 failure is caught. A buffer or parameter in float64 is reported where the module makes it: it goes to the device with the
 module. A single number is silent where float64 is emulated, and so is `enable_x64` around 64-bit integers alone.
 
+## Fix safety
+Unsafe: float32 has 24 bits of precision in place of 53. The dtype is changed where it is written; `numpy` and JAX are left.
+
 ## References
 https://docs.pytorch.org/docs/stable/notes/mps.html
 """
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import TORCH_CREATORS, Guard, Hit, Hits, Node, Rule, unless
+from portlint.rule import TORCH_CREATORS, Edit, Guard, Hit, Hits, Node, Rule, replace, unless
 
 rule = Rule(
     assumes={"dtype.float64": "native"},
@@ -76,14 +79,14 @@ def layer(name: Node) -> Hits:
     device = call.argument(None, "device")
     place = str(device.constant).partition(":")[0] if device is not None else "cpu"
     if argument["name"].text == "dtype" and place not in ("cpu", "meta"):
-        yield Hit(name)
+        yield Hit(name, edits=_narrower(name))
 
 
 @rule.calls(".double")
 def doubled(call: Node) -> Hits:
     value = call["function"]["object"]
     if not call.arguments and _is_of_torch(call) and _may_be_on_device(value) and not call.role("guarded-call"):
-        yield Hit(call)
+        yield Hit(call, edits=(replace(call["function"]["attribute"], "float"),))
 
 
 @rule.calls(".to", ".cuda", ".type")
@@ -146,7 +149,14 @@ def _asked(call: Node, dtype: Node, more: tuple[Guard, ...] = ()) -> Hits:
     """The places where a dtype is float64, each under its own conditions."""
     for named, place in dtype.dtypes:
         if named == "float64" and not call.role("guarded-call"):
-            yield Hit(dtype, guards=(*call.guards, *place.guards, *more))
+            edits = _narrower(dtype) if place == dtype else ()
+            yield Hit(dtype, guards=(*call.guards, *place.guards, *more), edits=edits)
+
+
+def _narrower(dtype: Node) -> tuple[Edit, ...]:
+    """`torch.float32` for `torch.float64` and `torch.double`."""
+    is_torch = dtype.type == "attribute" and dtype.name in ("torch.float64", "torch.double")
+    return (replace(dtype["attribute"], "float32"),) if is_torch else ()
 
 
 def _is_number(value: Node) -> bool:

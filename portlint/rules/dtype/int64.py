@@ -8,6 +8,9 @@ it shows.
 Only values that are written in the code and need more than 32 bits are reported: most int64 tensors hold small numbers. Random
 seeds (`torch.randint`), tensors on the host or of another type, and code behind a test of the device, are silent.
 
+## Fix safety
+Unsafe: the limit of int32 takes the place of that of int64, for which others may look.
+
 ## References
 https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Best_Practices_for_Model_Training_on_Gaudi.html
 """
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Edit, Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"dtype.int64": "native"},
@@ -45,7 +48,7 @@ def created(call: Node) -> Hits:
         return
     value = call.argument(*VALUES[call.name])
     if value is not None and _is_wide(value) and call.role("on-device") and _is_integer(call):
-        yield Hit(value)
+        yield Hit(value, edits=_in_32_bits(value))
 
 
 @rule.calls(".masked_fill", ".masked_fill_", ".fill_", ".new_full")
@@ -55,7 +58,7 @@ def filled(call: Node) -> Hits:
     if value is None or not _is_wide(value) or not call.source.imports("torch"):
         return
     if owner.role("on-device") and _is_integer(call) and _is_integer(owner):
-        yield Hit(value)
+        yield Hit(value, edits=_in_32_bits(value))
 
 
 @rule.python(
@@ -78,3 +81,9 @@ def _is_wide(value: Node) -> bool:
 def _is_integer(tensor: Node) -> bool:
     """Whether a tensor is not known to hold floating-point numbers."""
     return not any(tensor.role(dtype) for dtype in ("float64", "float32", "float16", "bfloat16", "bool"))
+
+
+def _in_32_bits(value: Node) -> tuple[Edit, ...]:
+    """The limit of int32 for that of int64."""
+    limit = LIMITS.fullmatch(value.text)
+    return (replace(value, f"torch.iinfo(torch.int32).{limit[2]}"),) if limit else ()

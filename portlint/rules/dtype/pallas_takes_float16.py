@@ -6,13 +6,16 @@ among them: such a kernel lowers, and what the compiler makes of it is not promi
 ## Exceptions
 Types outside kernels and launches are XLA's matter, and silent. So are kernels that say that they are for GPUs.
 
+## Fix safety
+Unsafe: bfloat16 has the range of float32 and 8 bits of precision in place of 11. Complex types are left.
+
 ## References
 https://docs.jax.dev/en/latest/pallas/tpu/details.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, has, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, has, on_platform, replace
 
 rule = Rule(
     assumes={},
@@ -32,7 +35,9 @@ def element(name: Node) -> Hits:
         dtype = name.name.rpartition(".")[2]
         guards = (*name.guards, on_platform("tpu"))
         assumes = {"dtype.pallas": has(dtype)}
-        yield Hit(name, assumes, guards=guards, otherwise=VERDICTS[dtype], language="pallas")
+        half = dtype == "float16" and name.type == "attribute"
+        edits = (replace(name["attribute"], "bfloat16"),) if half else ()
+        yield Hit(name, assumes, guards=guards, otherwise=VERDICTS[dtype], language="pallas", edits=edits)
 
 
 def _is_compared(name: Node) -> bool:

@@ -7,6 +7,9 @@ without a word: the kernel runs, a step of it is missing, and results are wrong.
 Silent where there is an `#else`, where another test of the function takes the part of the missing branch, where the
 architecture matters (`>= 800`), and where nothing under the test writes a result: hints, traces, assertions.
 
+## Fix safety
+Safe: CUDA's compilers do not define the other macro.
+
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Edit, Hit, Hits, Node, Rule, put_after, put_before
 
 rule = Rule(
     assumes={"isa.cuda_arch_macro": "native"},
@@ -26,6 +29,7 @@ rule = Rule(
     },
 )
 
+OF_HIP = "defined(__HIP_DEVICE_COMPILE__)"
 OTHER_PLATFORM = re.compile(r"HIP|ROCM|AMD|GFX|SYCL|MUSA", re.IGNORECASE)
 OF_NVIDIA = re.compile(r"\basm\b|__asm|\b(?:nvcuda|cute|cutlass)::|\b__(?:ldg|ldc[avgs]|ldlu|st[cw][bgst])\b")
 """PTX and libraries that are NVIDIA's, and loads with a hint, for which there is a plain one besides"""
@@ -47,7 +51,17 @@ def condition(test: Node, branch: Node) -> Hits:
     if _returns(branch, function) or any(
         _is_needed(write, branch, function) for write in branch.walk(*WRITES, "call_expression")
     ):
-        yield Hit(test, guards=branch.guards, otherwise="corrupts")
+        yield Hit(test, guards=branch.guards, otherwise="corrupts", edits=_for_both(test, branch), safe=True)
+
+
+def _for_both(test: Node, branch: Node) -> tuple[Edit, ...]:
+    """The test, made to ask for device code of either platform."""
+    directive = branch.text.split()[0]
+    if directive == "#ifdef":
+        return (Edit(branch.start, test.end, f"#if defined(__CUDA_ARCH__) || {OF_HIP}"),)
+    if re.fullmatch(r"defined *(\(__CUDA_ARCH__\)|__CUDA_ARCH__)", test.text):
+        return (put_after(test, f" || {OF_HIP}"),)
+    return (put_before(test, "("), put_after(test, f") || {OF_HIP}")) if directive == "#if" else ()
 
 
 def _has_another_branch(branch: Node, function: Node) -> bool:

@@ -9,6 +9,9 @@ A collective that names its width is silent, and so is code that divides its thr
 constant that is called a warp size: that constant is reported where it is set. Lane arithmetic beside votes and ballots
 is reported in its own place.
 
+## Fix safety
+Safe: 32 is what CUB takes for the width on NVIDIA's devices.
+
 ## References
 https://rocm.docs.amd.com/projects/hipCUB/en/latest/what-is-hipcub.html
 """
@@ -17,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Edit, Hit, Hits, Node, Rule, put_after
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -49,8 +52,17 @@ def hardware_width(made: Node, name: Node, given: Node) -> Hits:
     for function in _functions(made):
         split = _groups_of_32(function)
         if split is not None:
-            yield Hit(made, words={"split": split.text}, guards=(*made.guards, *split.guards))
+            edits = _with_width(made, name, given, function)
+            yield Hit(made, words={"split": split.text}, guards=(*made.guards, *split.guards), edits=edits, safe=True)
             return
+
+
+def _with_width(made: Node, name: Node, given: Node, function: Node) -> tuple[Edit, ...]:
+    """The width, written wherever the function names the collective; where arguments before it are left out, nothing."""
+    if len(given.children) != WIDTH_POSITIONS[name.text]:
+        return ()
+    named = [one for one in function.walk("template_type", "template_function") if one.text == made.text]
+    return tuple(put_after(one["arguments"].children[-1], ", 32") for one in (named if made in named else [made]))
 
 
 def _is_of_cub(made: Node) -> bool:

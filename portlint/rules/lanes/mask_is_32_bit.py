@@ -8,13 +8,18 @@ Code that another platform never sees, and masks behind a type or a constant tha
 What only the first 32 threads of a block do leaves the upper half of a ballot empty.
 In Python only a mask of `0xffffffff` is reported, in kernels of `numba.cuda` and `cupyx.jit`.
 
+## Fix safety
+Safe: the counts that take 64 bits, `1ull << lane`, 64 bits for a variable that is given a ballot, and suffixes of constants,
+each where no other type follows from it: on NVIDIA's devices the upper half is empty. Unsafe: `~0ull` for the mask of all
+lanes, of which CUDA's compiler says that it cuts it to 32 bits. `__clz`, parameters and macros are left.
+
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-cross-lane-functions
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Edit, Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"lanes.width": 32, "lanes.mask_bits": 32},
@@ -39,6 +44,8 @@ PYTHON_SYNC = (
     *(f"numba.{home}.{name}_sync" for home in ("cuda", "hip") for name in VOTES),
     *(f"{home}.shfl{way}_sync" for home in ("numba.cuda", "numba.hip", "cupyx.jit") for way in WAYS),
 )
+WIDE_COUNTS = frozenset(("__popc", "__ffs"))
+NARROW = frozenset(("unsigned", "unsigned int", "uint32_t", "std::uint32_t", "uint"))
 BIT_FUNCTIONS = "__popc __ffs __clz __brev __fns"
 
 
@@ -50,7 +57,10 @@ def sync_mask(call: Node) -> Hits:
     for origin in [mask] if mask.role("32-bit") else mask.choices:
         if origin.role("32-bit"):
             guards = call.guards if origin == mask else (*call.guards, *origin.guards)
-            yield Hit(mask, assumes={"lanes.mask_bits": 32}, otherwise="breaks", guards=guards)
+            assumes = {"lanes.mask_bits": 32}
+            is_whole = _names_all(mask)
+            edits = _in_64_bits(mask) if origin == mask else ()
+            yield Hit(mask, assumes, guards=guards, otherwise="breaks", edits=edits, safe=not is_whole)
 
 
 @rule.cuda_calls(*BALLOTS.split())
@@ -58,7 +68,7 @@ def narrowed_ballot(call: Node) -> Hits:
     if call.source.defines(call.name) or call.role("first-32-threads"):
         return
     if call.role("kept-in-32-bits"):
-        yield Hit(call, assumes=WIDTH)
+        yield Hit(call, assumes=WIDTH, edits=_declared_wide(call), safe=True)
 
 
 @rule.cuda_calls(*BIT_FUNCTIONS.split())
@@ -66,13 +76,17 @@ def narrow_count(call: Node) -> Hits:
     if call.role("first-32-threads"):
         return  # the upper half of the mask is empty
     if call.arguments and call.arguments[0].role("lane-mask") and not call.source.defines(call.name):
-        yield Hit(call, assumes=WIDTH)
+        counts = call["function"].text in WIDE_COUNTS and call.arguments[0].role("unsigned") and _is_whole(call)
+        edits = (replace(call["function"], f"{call.name}ll"),) if counts else ()
+        yield Hit(call, assumes=WIDTH, edits=edits, safe=True)
 
 
 @rule.cuda('(binary_expression left: (_) @one operator: "<<" right: (_) @lane) @shift')
 def lane_bit(shift: Node, one: Node, lane: Node) -> Hits:
     if one.constant == 1 and one.role("32-bit") and lane.role("lane-id"):
-        yield Hit(shift, assumes=WIDTH)
+        fits = one.type == "number_literal" and shift.role("may-be-64-bit") and not _meets_32_bits(shift)
+        edits = (replace(one, "1ull"),) if fits else ()
+        yield Hit(shift, assumes=WIDTH, edits=edits, safe=True)
 
 
 @rule.calls(*PYTHON_SYNC)
@@ -83,3 +97,48 @@ def mask_of_32_lanes(call: Node) -> Hits:
         return
     if function is not None and not function.role("at-most-32-threads"):
         yield Hit(mask, assumes=WIDTH, language="cuda")
+
+
+def _names_all(mask: Node) -> bool:
+    """Whether a mask is written as that of all lanes: `0xffffffff`, `~0u`, `-1`."""
+    value = mask.constant
+    return isinstance(value, int) and value & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def _in_64_bits(mask: Node) -> tuple[Edit, ...]:
+    """A mask that is written where it is passed, in 64 bits."""
+    if _names_all(mask) and mask.type != "identifier":
+        return (replace(mask, "~0ull"),)
+    return (replace(mask, f"{mask.text.rstrip('uU')}ull"),) if mask.type == "number_literal" else ()
+
+
+def _declared_wide(ballot: Node) -> tuple[Edit, ...]:
+    """64 bits for the variable that a ballot is kept in, where it is the only one of its declaration."""
+    declarator = ballot.parent
+    declaration = declarator.parent if declarator is not None and declarator.type == "init_declarator" else None
+    if declarator is None or declaration is None or declaration.type != "declaration":
+        return ()
+    kind, name = declaration["type"], declarator["declarator"]
+    alone = sum(one.type in ("init_declarator", "identifier") for one in declaration.children) == 1
+    if kind.text not in NARROW or name.type != "identifier" or not alone or not name.role("may-be-declared-64-bit"):
+        return ()
+    return (replace(kind, "unsigned long long"),)
+
+
+def _is_whole(count: Node) -> bool:
+    """Whether nothing in the argument of a count has lost the upper half already: that is mended first."""
+    masks = count.walk("identifier")
+    shifts = (one for one in count.walk("binary_expression") if one["operator"].text == "<<")
+    return not any(one.role("lane-mask") and one.role("32-bit") for one in masks) and not any(
+        one["left"].role("32-bit") for one in shifts
+    )
+
+
+def _meets_32_bits(shift: Node) -> bool:
+    """Whether the bit of a lane is looked up in a mask that has lost the upper half: that is mended first."""
+    around = (one for one in shift.ancestors("binary_expression") if one["operator"].text == "&")
+    return any(side.role("32-bit") for one in around for side in (one["left"], one["right"]) if not _holds(side, shift))
+
+
+def _holds(side: Node, inner: Node) -> bool:
+    return side.start <= inner.start and inner.end <= side.end

@@ -7,6 +7,10 @@ fails, the sum is short.
 A shuffle of explicit width 32, and code that treats every 32 lanes as a group of their own (`threadIdx.x % 32`,
 `threadIdx.x / 32`) and combines the groups, is right on 64 lanes and silent.
 
+## Fix safety
+Safe in CUDA C++ and Python: `warpSize` is 32 on NVIDIA's devices. Under `#pragma unroll` the compiler may no longer unroll
+the loop, so that is unsafe.
+
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-shuffle-functions
 """
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -41,7 +45,13 @@ def halving_loop(loop: Node, start: Node, body: Node) -> Hits:
     if not shuffles or any(call.role("group-width") for call in shuffles):
         return
     if not _in_groups_of_32(loop) and not _crosses_32_lanes(loop):
-        yield Hit(first)
+        edits = (replace(first, "warpSize / 2"),) if first.type == "number_literal" and loop.role("device-code") else ()
+        yield Hit(first, edits=edits, safe=not _is_unrolled(loop))
+
+
+def _is_unrolled(loop: Node) -> bool:
+    """Whether a pragma before a loop asks for it to be written out."""
+    return "unroll" in loop.source.text[: loop.start].decode(errors="replace").rstrip().rpartition("\n")[2]
 
 
 def _crosses_32_lanes(loop: Node) -> bool:
@@ -91,7 +101,11 @@ def python_shuffle(call: Node) -> Hits:
         return
     first = distance if _is_written_out(call, function) else _first_of_loop(distance)
     if first is not None:
-        yield Hit(first, language="cuda")
+        module = call["function"].get("object")
+        is_alone = first.type == "integer" and first.parent is not None and first.parent.type == "assignment"
+        width = f"{module.text}.warpsize // 2" if module is not None and is_alone else ""
+        edits = (replace(first, width),) if width and first != distance else ()
+        yield Hit(first, language="cuda", edits=edits, safe=True)
 
 
 def _is_written_out(call: Node, function: Node) -> bool:

@@ -11,13 +11,32 @@ arithmetic is reported only in functions that also use an operation over the who
 (`threadIdx.x / 32 == 0`) are the same threads on any hardware. A tile edge, a block size, a bit
 width or a head size of 32 is none of this rule's business.
 
+## Fix safety
+Safe: in a function, all lane and warp numbers become those by `warpSize`, which is 32 on NVIDIA's devices. That is done only
+where the function has no other 31 or 32 that could belong to them, and takes these numbers apart no further; constants,
+arrays and Python are left.
+
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import DEVICE_PASS, PYTHON_KERNELS, Hit, Hits, Node, Rule, one_runs
+import re
+
+from portlint.rule import (
+    DEVICE_PASS,
+    PYTHON_KERNELS,
+    Edit,
+    Hit,
+    Hits,
+    Node,
+    Rule,
+    one_runs,
+    put_after,
+    put_before,
+    replace,
+)
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -30,6 +49,10 @@ rule = Rule(
 )
 
 LANE = {"%": 32, "&": 31}
+TIGHT = frozenset(
+    ("identifier", "field_expression", "parenthesized_expression", "call_expression", "subscript_expression")
+)
+"""what needs no parentheses as an operand"""
 WARP = {"/": 32, "//": 32, ">>": 5}
 
 
@@ -47,7 +70,8 @@ def lane_arithmetic(expression: Node, index: Node, width: Node) -> Hits:
         return
     operations = function.warp_operations
     if operations:
-        yield Hit(expression, guards=(*expression.guards, one_runs(operations)))
+        edits = _by_warp_size(function)
+        yield Hit(expression, guards=(*expression.guards, one_runs(operations)), edits=edits, safe=True)
 
 
 @rule.cuda('((preproc_def name: (identifier) @name value: (preproc_arg) @value) (#match? @name "[Ww][Aa][Rr][Pp]"))')
@@ -141,3 +165,67 @@ def _given_width(name: Node, shown: Node, value: Node) -> Hits:
         yield Hit(shown, guards=(*value.guards, DEVICE_PASS))
     elif operations:
         yield Hit(shown, guards=(*value.guards, DEVICE_PASS, one_runs(operations)))
+
+
+def _by_warp_size(function: Node) -> tuple[Edit, ...]:
+    """The lane and warp numbers of a function by `warpSize`; none where it has another 31 or 32 that may go with them."""
+    edits: list[Edit] = []
+    mended: set[Node] = set()
+    for expression in function.walk("binary_expression"):
+        operator, left, right = expression["operator"].text, expression["left"], expression["right"]
+        if right.type != "number_literal" or right.constant != (LANE | WARP).get(operator):
+            continue
+        if left.role("thread-index") or left.text.startswith("blockDim.") or _rounds_up(left):
+            if _has_a_layout(expression):
+                return ()
+            edits += _operator(expression)
+            mended.add(right)
+            if _rounds_up(left):
+                term = left.children[0]["right"]
+                edits.append(replace(term, "warpSize - 1"))
+                mended.add(term)
+    others = (one for one in function.walk("number_literal") if one.constant in (31, 32) and one not in mended)
+    is_alone = all(one.parent is not None and one.parent.type == "array_declarator" for one in others)
+    return tuple(edits) if is_alone and not any(map(_names_width, function.walk("identifier"))) else ()
+
+
+def _operator(expression: Node) -> list[Edit]:
+    """`x & 31`, `x >> 5` and `x / 32`, written with `warpSize`."""
+    operator, left, right = expression["operator"], expression["left"], expression["right"]
+    new = {"&": "%", ">>": "/"}.get(operator.text, operator.text)
+    edits = [replace(right, "warpSize")]
+    if new != operator.text:
+        edits.append(replace(operator, new))
+        if left.type not in TIGHT:
+            edits += [put_before(left, "("), put_after(left, ")")]
+    return edits
+
+
+def _rounds_up(left: Node) -> bool:
+    """Whether an expression is `(blockDim.x + 31)`, which counts a warp that is not full as one."""
+    inner = left.children[0] if left.type == "parenthesized_expression" and left.children else left
+    return inner != left and re.fullmatch(r"blockDim\.[xyz] *\+ *31", inner.text) is not None
+
+
+def _names_width(name: Node) -> bool:
+    """Whether a name is a constant of 32 lanes."""
+    return name.role("warp-size") and name.constant == 32
+
+
+def _has_a_layout(expression: Node) -> bool:
+    """Whether a lane or warp number is taken apart further, as by the layout of a fragment: `threadIdx.x % 32 / 4`."""
+    whole = expression
+    while whole.parent is not None and whole.parent.type == "parenthesized_expression":
+        whole = whole.parent
+    declarator = whole.parent
+    kept = declarator["declarator"] if declarator is not None and declarator.type == "init_declarator" else None
+    values = [whole] if kept is None else kept.uses
+    return any(_meets_a_number(one) for one in values)
+
+
+def _meets_a_number(value: Node) -> bool:
+    around = value.parent
+    if around is None or around.type != "binary_expression":
+        return False
+    other = around["right"] if around["left"] == value else around["left"]
+    return other.constant not in (None, 0)

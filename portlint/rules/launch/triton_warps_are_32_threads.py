@@ -7,6 +7,9 @@ launch through the driver starts half of the threads, and a bound on the block i
 Only what is called a number of threads, or goes where a block's size does, is reported; sizes of tiles are silent. So is
 what is written with TileLang, whose kernels take their number of threads and not of warps.
 
+## Fix safety
+Unsafe: it takes Triton 3.0 and a device at that time; on NVIDIA's the answer is 32. Inside of kernels nothing is fixed.
+
 ## References
 https://github.com/triton-lang/triton/blob/main/python/triton/backends/compiler.py
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -26,6 +29,7 @@ rule = Rule(
     },
 )
 
+WIDTH = "triton.runtime.driver.active.get_current_target().warp_size"
 THREADS = re.compile(r"thread|block_?dim|block_?size_?x|workgroup", re.IGNORECASE)
 
 
@@ -37,7 +41,17 @@ def product(product: Node, one: Node, other: Node) -> Hits:
     if product.source.imports("tilelang"):
         return
     if sides == {"warps", 32} and product.source.imports("triton") and THREADS.search(_called(product)):
-        yield Hit(product, language="triton")
+        width = one if one.constant == 32 else other
+        edits = (replace(width, WIDTH),) if _is_on_host(product) else ()
+        yield Hit(product, language="triton", edits=edits)
+
+
+def _is_on_host(product: Node) -> bool:
+    """Whether a product stands in a function that no compiler of kernels takes, in a file that knows `triton`."""
+    function = product.function
+    marks = next(product.ancestors("decorated_definition"), None)
+    imports = (one for one in product.source.root.walk("import_statement"))
+    return function is not None and marks is None and any(one.text == "import triton" for one in imports)
 
 
 def _counts_warps(node: Node) -> bool:

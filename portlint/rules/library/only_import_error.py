@@ -7,6 +7,9 @@ vendor's library behind it is missing, as on a host without the GPU, that raises
 ## Exceptions
 Imports whose `try` catches OSError or Exception are silent, and so are those behind a test of the platform or the device.
 
+## Fix safety
+Safe: where the package can be loaded, nothing is caught.
+
 ## References
 https://github.com/NVIDIA/TransformerEngine/issues/2040
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={},
@@ -23,6 +26,7 @@ rule = Rule(
     remedy={"*": "Catch both: `except (ImportError, OSError):`."},
 )
 
+IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "(ImportError, ModuleNotFoundError)")
 FACTS = {
     "fbgemm_gpu.experimental": "library.fbgemm_gpu_genai",
     "transformer_engine": "library.transformer_engine",
@@ -36,9 +40,10 @@ def optional_import(statement: Node) -> Hits:
         return
     beside = statement.parent.children if statement.parent is not None else []
     if not any(_fact(one) == fact for one in beside if one.start < statement.start):  # the first is what fails
-        yield Hit(
-            _caught(statement), assumes={fact: "native"}, words={"name": _module(statement)}, guards=statement.guards
-        )
+        caught = _caught(statement)
+        types = caught.children[0] if caught.type == "as_pattern" else caught
+        edits = (replace(types, "(ImportError, OSError)"),) if types.text in IMPORT_ERRORS else ()
+        yield Hit(caught, {fact: "native"}, {"name": _module(statement)}, statement.guards, edits=edits, safe=True)
 
 
 def _fact(statement: Node) -> str:

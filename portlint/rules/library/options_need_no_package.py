@@ -7,6 +7,9 @@ Where there is no build, `from_pretrained` or the trainer raises ImportError aft
 Silent where a test asks for the package or for the device, where the failure is caught, and where the option comes from the
 user, and in tests, which are skipped where a package is missing.
 
+## Fix safety
+Unsafe: `sdpa` and `adamw_torch` compute the same with other rounding, other speed and more memory.
+
 ## References
 https://huggingface.co/docs/transformers/attention_interface
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, replace
 
 rule = Rule(
     assumes={},
@@ -53,7 +56,7 @@ TRAINING = re.compile(r"(Config|Arguments|Args)$")
 def attention(value: Node) -> Hits:
     for choice in value.choices:
         if choice.constant in ATTENTION:
-            yield from _needs("flash_attn", value, choice)
+            yield from _needs("flash_attn", value, choice, "sdpa")
 
 
 @rule.python(
@@ -74,10 +77,10 @@ def optimizer(option: Node, value: Node) -> Hits:
         name = str(choice.constant)
         for pattern, package in OPTIMIZERS:
             if pattern.fullmatch(name):
-                yield from _needs(package, value, choice)
+                yield from _needs(package, value, choice, "adamw_torch")
 
 
-def _needs(package: str, place: Node, choice: Node) -> Hits:
+def _needs(package: str, place: Node, choice: Node, instead: str = "") -> Hits:
     guards = (*place.guards, *choice.guards)
     words = {package, package.replace("_", ""), "flash" if package == "flash_attn" else package}
     looked_for = any(word in guard.text.lower() for word in words for guard in guards)
@@ -85,4 +88,5 @@ def _needs(package: str, place: Node, choice: Node) -> Hits:
     if function is not None and function["name"].text.startswith("test"):
         return
     if not looked_for and not place.role("guarded-call") and not place.role("guarded-import"):
-        yield Hit(place, assumes={FACTS[package]: "native"}, words={"package": package}, guards=guards)
+        edits = (replace(place, f'"{instead}"'),) if instead and place == choice and place.type == "string" else ()
+        yield Hit(place, {FACTS[package]: "native"}, {"package": package}, guards, edits=edits)

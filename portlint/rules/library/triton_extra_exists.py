@@ -8,6 +8,10 @@ neutral, but holds 139 functions that AMD's library does not have.
 Silent are names that nothing uses, that the file also takes from a neutral module, or that are used behind a test of the
 platform. So are waits for a dependent launch under a flag of the kernel's.
 
+## Fix safety
+Safe where a file takes `libdevice` from `triton.language.extra.cuda`, and only functions that each vendor's library has:
+on NVIDIA's devices both names mean the same functions, from Triton 3.0 on.
+
 ## References
 https://triton-lang.org/main/getting-started/tutorials/07-extern-functions.html
 https://github.com/triton-lang/triton/issues/10375
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, has, on_platform, one_runs, triton_functions, triton_vendor
+from portlint.rule import Hit, Hits, Node, Rule, has, on_platform, one_runs, replace, triton_functions, triton_vendor
 
 rule = Rule(
     assumes={},
@@ -29,6 +33,7 @@ rule = Rule(
 )
 
 CUDA = "triton.language.extra.cuda"
+EXTRA = "triton.language.extra"
 NEUTRAL = "triton.language.extra.libdevice"
 CUDA_ONLY = triton_functions(f"{CUDA}.libdevice")
 ON_BOTH = ("num_threads", "num_warps")
@@ -49,7 +54,9 @@ def imported(statement: Node, module: Node) -> Hits:
         if not vendor or name.text in ON_BOTH or not uses or _has_twin(statement, local.text):
             continue
         guards = (*statement.guards, one_runs(uses))
-        yield Hit(statement, {"library.triton_modules": has(vendor)}, guards=guards, language="triton")
+        edits = (replace(module, EXTRA),) if module.text == CUDA and _is_neutral(names, uses) else ()
+        assumes = {"library.triton_modules": has(vendor)}
+        yield Hit(statement, assumes, guards=guards, language="triton", edits=edits, safe=True)
         return
 
 
@@ -76,6 +83,16 @@ def tensor_memory(call: Node) -> Hits:
 def warpgroup(call: Node) -> Hits:
     guards = (*call.guards, on_platform("nvidia"))
     yield Hit(call["function"], {"isa.wgmma": "native"}, guards=guards, language="triton")
+
+
+def _is_neutral(names: list[Node], uses: list[Node]) -> bool:
+    """Whether an import is of `libdevice` alone, and only functions are used that all vendors' libraries have."""
+    if len(names) != 1 or (names[0].get("name") or names[0]).text != "libdevice":
+        return False
+    functions = [
+        use.parent["attribute"].text for use in uses if use.parent is not None and use.parent.type == "attribute"
+    ]
+    return len(functions) == len(uses) and set(functions).isdisjoint(CUDA_ONLY)
 
 
 def _is_use(name: Node) -> bool:

@@ -7,6 +7,9 @@ last batch give inputs of many shapes. A graph compiler starts again for each ne
 Padding to a fixed length or to a multiple, loaders with `drop_last=True`, with a batch sampler of their own or for
 evaluation, loaders that accelerate prepares (it fills the last batch), functions that pad further or put into buckets, and tests are silent.
 
+## Fix safety
+Unsafe: with `drop_last=True` the rows of a batch that is not full are left out. Padding is left.
+
 ## References
 https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Dynamic_Shapes.html
 https://github.com/pytorch/xla/blob/master/docs/source/perf/recompilation.md
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, add_argument, replace
 
 rule = Rule(
     assumes={"shape.dynamic": "native"},
@@ -70,7 +73,8 @@ def loader(call: Node) -> Hits:
     if size is None or size.constant == 1 or call.argument(None, "batch_sampler") is not None:
         return
     if (drop is None or drop.constant is False) and not _fills_batches(call):
-        yield Hit(call["function"], words={"why": "keeps a smaller last batch"})
+        edits = (replace(drop, "True"),) if drop is not None else (add_argument(call, "drop_last=True"),)
+        yield Hit(call["function"], words={"why": "keeps a smaller last batch"}, edits=edits)
 
 
 def _fills_batches(call: Node) -> bool:

@@ -6,13 +6,16 @@ compiled graphs elsewhere want all operands on one device.
 ## Exceptions
 Scalars that are made on the device, Python numbers, operands on the host, data sets and tests are silent.
 
+## Fix safety
+Unsafe: the scalar is copied to the device each time, which a CUDA graph does not record. Only scalars made in place move.
+
 ## References
 https://github.com/pytorch/pytorch/pull/127871
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument
 
 rule = Rule(
     assumes={"sync.host_scalar_operand": "native"},
@@ -31,7 +34,7 @@ def operand(operation: Node) -> Hits:
         return
     for scalar, other in (sides, sides[::-1]):
         if _is_host_scalar(scalar) and other.role("device-tensor"):
-            yield Hit(scalar)
+            yield Hit(scalar, edits=_beside(scalar, other))
 
 
 @rule.calls(".masked_fill", ".masked_fill_", "torch.where", "torch.maximum", "torch.minimum", "torch.full_like")
@@ -41,6 +44,13 @@ def filled(call: Node) -> Hits:
         for argument in call.arguments:
             if _is_host_scalar(argument):
                 yield Hit(argument)
+
+
+def _beside(scalar: Node, other: Node) -> tuple[Edit, ...]:
+    """The device of the other operand, as an argument of what makes the scalar."""
+    if scalar.type != "call" or other.type not in ("identifier", "attribute"):
+        return ()
+    return (add_argument(scalar, f"device={other.text}.device"),)
 
 
 def _is_host_scalar(value: Node) -> bool:

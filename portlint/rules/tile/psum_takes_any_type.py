@@ -6,13 +6,16 @@ contracted dimension; before Trainium3 the result of a product has to be a float
 ## Exceptions
 Tiles that a transposition fills take the type of its input, and are silent.
 
+## Fix safety
+Unsafe: the sums are as exact as the engine gives them, and take more memory.
+
 ## References
 https://awsdocs-neuron.readthedocs-hosted.com/en/latest/nki/api/generated/nki.isa.nc_matmul.html
 """
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, has
+from portlint.rule import Hit, Hits, Node, Rule, has, replace
 
 rule = Rule(
     assumes={},
@@ -30,4 +33,6 @@ MAKERS = [
 def sums(call: Node) -> Hits:
     tile, dtype = call.tile, call.argument(1, "dtype")
     if tile is not None and dtype is not None and tile.buffer == "psum" and tile.dtype and call.products:
-        yield Hit(dtype, {"dtype.matmul_result": has(tile.dtype)}, language="nki")
+        module = call["function"].get("object")
+        edits = (replace(dtype, f"{module.text}.float32"),) if module is not None else ()
+        yield Hit(dtype, {"dtype.matmul_result": has(tile.dtype)}, language="nki", edits=edits)

@@ -11,7 +11,7 @@ import msgspec
 from portlint.condition import Environment, any_way, is_live, names
 from portlint.source import Analysis, nearby
 from portlint.source.architectures import PARTS
-from portlint.source.cxx import CxxAnalysis
+from portlint.source.cxx import CxxAnalysis, widening
 from portlint.source.cxx.assembly import Assembly, statements
 from portlint.source.cxx.blocks import Blocks
 from portlint.source.cxx.built import build_guards
@@ -527,6 +527,9 @@ def _is_for_every_architecture(services: CxxServices, branch: Node) -> bool:
 
 ROLES: dict[str, Callable[[CxxServices, Node], bool]] = {
     "compared-with-the-device": _is_compared_with_the_device,
+    "unsigned": widening.is_unsigned,
+    "may-be-64-bit": widening.may_widen,
+    "may-be-declared-64-bit": widening.may_be_declared_wide,
     "32-bit": lambda services, node: services.storage.has_32_bits(node),
     "kept-in-32-bits": _keeps_32_bits,
     "stored-to": _is_stored_to,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from portlint.source import Analysis
 from portlint.source.node import Node
-from portlint.source.python import users
+from portlint.source.python import devices, users
 from portlint.source.python.choices import choices, origin, variants
 from portlint.source.python.conditions import condition
 from portlint.source.python.constants import constant
@@ -169,6 +169,10 @@ class PythonAnalysis(Analysis):
         """The annotation of a name, where it is bound once."""
         binding = self.scopes.only(name.text, name) if name.type == "identifier" else None
         return binding.annotation if binding is not None else ""
+
+    def device_nearby(self, node: Node) -> str:
+        """A name, known where a node stands, of the device that the code works on."""
+        return devices.nearby(node)
 
     def unpacked(self, name: Node) -> tuple[Node, int, int] | None:
         """What a name is unpacked from: the whole, the name's place, and how many there are."""

@@ -1,0 +1,252 @@
+"""Findings -> edits -> files: what fixes make of a tree, and how that gets to the disk.
+
+Files are scanned again as drafts until no fix is left, so one fix may make room for another. Nothing is written before
+all of that is done.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from portlint.finding import Edit, FileResult, Finding, Problem, Report, Verdict
+from portlint.scan import digest
+from portlint.source.decode import NotText, decode
+
+if TYPE_CHECKING:
+    from portlint.run import Progress, Request
+    from portlint.source.discover import Found
+
+MOST_ROUNDS = 10
+"""how often a file is scanned again; a fix that is never done would go on for ever"""
+
+
+class Unfit(Exception):
+    """A file that fixes leave alone; the message says why."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What fixes make of one file."""
+
+    path: str
+    file: str
+    """where it is on the disk"""
+    before: bytes
+    after: bytes
+    fixes: int
+    """places that were mended"""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What the fixes of a request come to. Nothing of it has been written."""
+
+    changes: tuple[Change, ...]
+    problems: tuple[Problem, ...]
+    """files that were left alone, and why"""
+    report: Report
+    """of the files as they are on the disk"""
+
+
+class _Draft:
+    """A file while it is mended."""
+
+    def __init__(self, found: Found, before: bytes, broken: int) -> None:
+        self.found = found
+        self.before = before
+        self.broken = broken
+        """places of the file that did not parse from the start"""
+        self.after = before
+        self.fixes = 0
+        self.seen = {digest(before)}
+
+    def mend(self, findings: Iterable[Finding]) -> None:
+        """Make the edits of these findings. Raises Unfit."""
+        edits, count = choose(findings)
+        after = rewrite(self.after, self.found.kind, edits)
+        if digest(after) in self.seen:
+            raise Unfit("its fixes undo each other")
+        self.after = after
+        self.fixes += count
+        self.seen.add(digest(after))
+
+
+def fix(request: Request, *, unsafe: bool, progress: Progress | None = None) -> Outcome:
+    """What fixes make of the files that a request names; `unsafe` says whether that takes in fixes that are not safe.
+
+    Raises MissingPath for a path that is not there.
+    """
+    import time
+
+    from portlint import engine, run
+
+    started = time.monotonic()
+    tasks, missing = run.tasks_of(request)
+    jobs = request.jobs or run.cores()
+
+    def scan(these: Sequence[Found], contents: Mapping[str, bytes], progress: Progress | None) -> list[FileResult]:
+        scanner = run.scanner(request, contents, measures=True)
+        return engine.run(these, scanner, jobs=max(1, min(jobs, len(these))), limits=scanner.limits, progress=progress)
+
+    results = scan(tasks, {}, progress)
+    rules = run.scanner(request).rules.rules
+    report = run.report_of(request, results, missing, rules, time.monotonic() - started)
+    stdin = {request.stdin[0]: request.stdin[1]} if request.stdin is not None else {}
+    by_path = {found.path: found for found in tasks}
+    drafts: dict[str, _Draft] = {}
+    problems: list[Problem] = []
+    for rounds in range(MOST_ROUNDS + 1):
+        mended: list[_Draft] = []
+        for result in results:
+            wanted = [one for one in result.findings if is_wanted(one, unsafe=unsafe)]
+            try:
+                draft = drafts.get(result.path)
+                if draft is not None and (not result.analysed or result.broken > draft.broken):
+                    raise Unfit("with its fixes it would no longer parse")
+                if not wanted:
+                    continue
+                if rounds == MOST_ROUNDS:
+                    raise Unfit(f"it has fixes left after {MOST_ROUNDS} rounds")
+                if draft is None:
+                    found = by_path[result.path]
+                    draft = _Draft(found, _read(found.file, result.digest, stdin), result.broken)
+                draft.mend(wanted)
+                drafts[result.path] = draft
+                mended.append(draft)
+            except Unfit as reason:
+                drafts.pop(result.path, None)
+                problems.append(Problem(result.path, 0, "fix", f"left alone: {reason}"))
+        if not mended:
+            break
+        results = scan([draft.found for draft in mended], {one.found.file: one.after for one in mended}, None)
+    changes = (Change(path, one.found.file, one.before, one.after, one.fixes) for path, one in sorted(drafts.items()))
+    return Outcome(tuple(changes), tuple(sorted(problems)), report)
+
+
+def is_wanted(finding: Finding, *, unsafe: bool) -> bool:
+    """Whether a finding has a fix to be made; where it is not known that something is wrong, nothing is changed."""
+    return finding.fixable and (finding.safe or unsafe) and finding.verdict is not Verdict.UNKNOWN
+
+
+def choose(findings: Iterable[Finding]) -> tuple[list[Edit], int]:
+    """The edits to make at once, in order, and how many places they mend.
+
+    The same fix for several targets is one. Of two that touch the same bytes in different ways the first is made; the
+    other has its turn when the file is scanned again.
+    """
+    chosen: list[Edit] = []
+    places: set[tuple[object, ...]] = set()
+    for finding in sorted(findings, key=lambda one: one.order):
+        new = [edit for edit in finding.edits if edit not in chosen]
+        if any(_meet(one, other) for one in new for other in chosen):
+            continue
+        chosen += new
+        places.add((finding.rule, finding.line, finding.column, finding.end_line, finding.end_column))
+    return sorted(chosen), len(places)
+
+
+def _meet(one: Edit, other: Edit) -> bool:
+    """Whether two different edits touch the same bytes, or put something in at the same place."""
+    return max(one.start, other.start) < min(one.end, other.end) or (
+        one.start == other.start or (one.start == one.end and other.start < one.start < other.end)
+    )
+
+
+def rewrite(data: bytes, kind: str, edits: Sequence[Edit]) -> bytes:
+    """The bytes of a file with edits made. Encoding, byte order mark and all other bytes stay. Raises Unfit."""
+    if kind == "notebook":
+        mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+        text, encoding = data.removeprefix(mark), "utf_8"
+    else:
+        try:
+            decoded = decode(data, kind)
+        except NotText as reason:
+            raise Unfit(str(reason)) from None
+        text, encoding = decoded.text, decoded.encoding
+        mark = data[: 3 if encoding == "utf_8" else 2] if decoded.bom else b""
+    parts: list[bytes] = []
+    at = 0
+    for edit in edits:
+        parts += [text[at : edit.start], edit.text.encode()]
+        at = edit.end
+    parts.append(text[at:])
+    if encoding == "utf_8":
+        return mark + b"".join(parts)
+    if mark + text.decode().encode(encoding) != data:
+        raise Unfit(f"its bytes are not those that {encoding} gives for its text")
+    try:
+        return mark + b"".join(parts).decode().encode(encoding)
+    except UnicodeEncodeError:
+        raise Unfit(f"a fix has a character that {encoding} lacks") from None
+
+
+def _read(file: str, seen: str, stdin: Mapping[str, bytes]) -> bytes:
+    """The bytes that were scanned. Raises Unfit where the file has others by now."""
+    try:
+        data = stdin[file] if file in stdin else _bytes_of(file)
+    except OSError as error:
+        raise Unfit(f"it cannot be read: {error.strerror or error}") from None
+    if digest(data) != seen:
+        raise Unfit("it has changed since it was scanned")
+    return data
+
+
+def _bytes_of(file: str) -> bytes:
+    with open(file, "rb") as opened:
+        return opened.read()
+
+
+def write(change: Change) -> None:
+    """Put a change on the disk in one step: the file has its old bytes or its new ones. Raises Unfit."""
+    place = os.path.realpath(change.file)
+    try:
+        if _bytes_of(place) != change.before:
+            raise Unfit("it has changed since it was scanned")
+        if not os.access(place, os.W_OK):
+            raise Unfit("it may not be written")
+        _put(place, change.after)
+    except OSError as error:
+        raise Unfit(f"it cannot be written: {error.strerror or error}") from None
+
+
+def _put(place: str, data: bytes) -> None:
+    descriptor, draft = tempfile.mkstemp(prefix=".portlint-", dir=os.path.dirname(place))
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        os.chmod(draft, stat.S_IMODE(os.stat(place).st_mode))
+        os.replace(draft, place)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
+
+
+def unified(change: Change) -> bytes:
+    """A change as a unified diff that `patch` and `git apply` take; of UTF-16, as the diff of its text in UTF-8."""
+    before, after = (_lines(_shown(data)) for data in (change.before, change.after))
+    old, new = (f"{side}/{change.path}".encode(errors="surrogateescape") for side in "ab")
+    diff = difflib.diff_bytes(difflib.unified_diff, before, after, old, new)
+    return b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in diff)
+
+
+def _shown(data: bytes) -> bytes:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16").encode()
+    return data
+
+
+def _lines(data: bytes) -> list[bytes]:
+    r"""The lines of a file as `patch` counts them: only `\n` ends one."""
+    return [line + b"\n" for line in data.split(b"\n")[:-1]] + (
+        [data.rpartition(b"\n")[2]] if data[-1:] != b"\n" else []
+    )

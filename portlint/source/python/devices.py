@@ -1,0 +1,63 @@
+"""Which name, where a node stands, is that of the device that the code works on."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from portlint.source.node import Node
+
+_NAMES = ("device", "torch_device")
+_OPTIONAL = re.compile(r"\b(?:None|Optional)\b")
+_CHOICE = re.compile(r"\b(?:if|or)\b")
+
+
+def nearby(node: Node) -> str:
+    """`device`, if it surely has a value by then; "" if nothing is called so."""
+    for function in node.ancestors("function_definition"):
+        if function["body"].start <= node.start < function["body"].end:
+            for name in _NAMES:
+                if name in _given(function) or _is_assigned(function["body"], name, node):
+                    return name
+        if any(one.text in _NAMES and not _is_member(one) for one in function.walk("identifier")):
+            return ""  # it is something here, and not surely the device
+    return next((name for name in _NAMES if _is_assigned(node.source.root, name, node)), "")
+
+
+def _is_member(name: Node) -> bool:
+    """Whether an identifier is the last part of `x.device`, or the name of an argument."""
+    parent = name.parent
+    if parent is None:
+        return False
+    return name in (parent.get("attribute"), parent["name"] if parent.type == "keyword_argument" else None)
+
+
+def _given(function: Node) -> frozenset[str]:
+    """The parameters of a function that are a device, be it the one that is given where nothing is said."""
+    found: list[str] = []
+    for one in function["parameters"].children:
+        name = one.get("name") or (one.children[0] if one.type == "typed_parameter" and one.children else one)
+        kind, default = one.get("type"), one.get("value")
+        is_optional = kind is not None and _OPTIONAL.search(kind.text) is not None
+        if name.type == "identifier" and not is_optional and (default is None or _is_device(default)):
+            found.append(name.text)
+    return frozenset(found)
+
+
+def _is_assigned(body: Node, name: str, node: Node) -> bool:
+    """Whether a statement before a node, which is run whenever the node is, gives a name its value."""
+    for block in node.ancestors("block", "module"):
+        if block.start < body.start or block.end > body.end:
+            return False
+        for statement in reversed(block.children):
+            assignment = next(iter(statement.children), statement)
+            if statement.end <= node.start and assignment.type == "assignment" and assignment["left"].text == name:
+                value = assignment.get("right")
+                return value is not None and _is_device(value)
+    return False
+
+
+def _is_device(value: Node) -> bool:
+    """Whether a value is a device, and not the CPU whatever the machine."""
+    return value.type != "none" and ("cpu" not in value.text or _CHOICE.search(value.text) is not None)
