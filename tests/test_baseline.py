@@ -181,7 +181,7 @@ class TestCheck:
         put("b.cu", "__global__ void none() {}\n")
         run("baseline", "write", ".")
         put("a.cu", CUDA.replace("threadIdx.x % 32 == 0", "true"))
-        put("b.cu", CUDA.partition("\n\n")[0].replace("part[0]", "part[8]"))
+        put("b.cu", CUDA.partition("\n\n")[0].replace("32 == 0", "32 == 0 && x > 0"))
         assert ("b.cu", "lanes/warp-is-32") in {(one["path"], one["rule"]) for one in report(run)["findings"]}
 
     def test_another_target_is_not_known(self, run: Run) -> None:
