@@ -28,6 +28,12 @@ VOTES = """__global__ void count_ayes(int* out, const int* in) {
     if (threadIdx.x % 32 == 0) atomicAdd(out, __popc(votes));
 }
 """
+PTX = """__device__ unsigned lane() {
+    unsigned found;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(found));
+    return found;
+}
+"""
 LANE = VOTES.replace("count_ayes", "count_noes")
 HOSTILE = '"><img src=x onerror=alert(1)>.cu'
 
@@ -96,12 +102,13 @@ class TestEffort:
         assert Selector.parse("isa").matches("isa/hopper-only", "cdna3")
 
     def test_a_belief_costs_its_full_price_once_in_a_file(self, report: Report) -> None:
-        once = standing(report("--select", "lanes/warp-is-32"))["effort"]
-        Path("src/votes.cu").write_text(VOTES + VOTES.replace("count_ayes", "count_noes"))
-        twice = standing(report("--select", "lanes/warp-is-32"))["effort"]
-        Path("src/votes.cu").write_text(VOTES)
-        Path("src/other.cu").write_text(VOTES)
-        elsewhere = standing(report("--select", "lanes/warp-is-32"))["effort"]
+        Path("src/votes.cu").write_text(PTX)
+        once = standing(report("--select", "isa/inline-ptx"))["effort"]
+        Path("src/votes.cu").write_text(PTX + PTX.replace("lane", "other"))
+        twice = standing(report("--select", "isa/inline-ptx"))["effort"]
+        Path("src/votes.cu").write_text(PTX)
+        Path("src/other.cu").write_text(PTX)
+        elsewhere = standing(report("--select", "isa/inline-ptx"))["effort"]
         assert (once["hours"], once["minutes"]) == (1, 0)
         assert (twice["hours"], twice["minutes"]) == (1, 1)
         assert (elsewhere["hours"], elsewhere["minutes"]) == (2, 0)
