@@ -36,6 +36,7 @@ from portlint.cli import main
 from portlint.config import Config, load
 from portlint.readiness.formats.table import FILES, FINDINGS, TARGETS
 from portlint.target import load as target
+from portlint.verify.runner import NOT_INSTALLED
 
 DOCS = ROOT / "docs"
 WRITTEN = sorted(path for path in DOCS.rglob("*.md") if path.relative_to(ROOT) not in TOOL.pages())
@@ -138,6 +139,8 @@ def test_commands_run_and_print_what_the_page_says(page: Path, folder: Path) -> 
             command, *wanted = part.splitlines()
             program, *arguments = shlex.split(command, comments=True)
             if program == "portlint":
+                rules._folders.clear()
+                rules.discover.cache_clear()
                 result = portlint(arguments)
                 assert not wanted or holds(wanted, result.stdout + "\n"), f"{block}: {command}\n{result.output}"
             else:
@@ -169,11 +172,11 @@ def test_data_has_its_form(block: Block, tmp_path: Path) -> None:
         json.loads(block.text)
     elif block.language == "toml":
         table = tomllib.loads(block.text)
-        file = tmp_path / (block.title or "portlint.toml")
+        file = tmp_path / Path(block.title or "portlint.toml").name
         file.write_text(block.text, encoding="utf-8")
         if "families" in table:
             target(str(file))
-        elif file.name in ("portlint.toml", "pyproject.toml"):
+        elif file.name == "portlint.toml" or "portlint" in table.get("tool", {}):
             assert load(tmp_path).file == str(file)
     else:
         rows = [line.split(",") for line in block.text.splitlines()]
@@ -246,3 +249,20 @@ def test_titles_and_code_of_examples_are_shown(site: Path) -> None:
     for block in EXAMPLES:
         text = (site / block.page.relative_to(DOCS).with_suffix(".html")).read_text(encoding="utf-8")
         assert f'<span class="filename">{block.title}</span>' in text, block
+
+
+def test_the_kernel_of_the_page_runs(tmp_path: Path) -> None:
+    """It is there to be read, but it is a kernel: it measures, or says what is missing."""
+    (block,) = [one for one in BLOCKS if one.page.name == "kernels.md" and one.language == "python"]
+    route = ROOT / "portlint" / "verify" / "kernels" / Path(block.title).parent.name
+    for shared in [*route.glob("_*.py"), *route.parent.glob("_*.py")]:
+        shutil.copy(shared, tmp_path)
+    kernel = tmp_path / Path(block.title).name
+    kernel.write_text(block.text, encoding="utf-8")
+    ended = subprocess.run([sys.executable, kernel], check=False, capture_output=True, text=True, timeout=120)
+    if ended.returncode == NOT_INSTALLED:
+        assert "install it with" in ended.stderr
+    else:
+        assert ended.returncode == 0, ended.stderr
+        assert json.loads(ended.stdout)["measured"] == "native"
+    assert "\nProof: run\n" in block.text
