@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from html import unescape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -243,6 +244,36 @@ def test_the_site_needs_no_network(site: Path) -> None:
         styles = re.findall(r"<link\b[^>]*\bhref=[\"']?(?:https?:)?//[^>]*>", text)
         imports = re.findall(r"@import[^;]*//[^;]*;|url\([\"']?(?:https?:)?//[^)]*\)", text)
         assert not loaded + styles + imports, page
+
+
+def test_links_of_the_site_lead_somewhere(site: Path) -> None:
+    anchors: dict[Path, set[str]] = {}
+    for page in site.rglob("*.html"):
+        if page.name == "404.html":  # made for a server: its links start at the root
+            continue
+        for link in re.findall(r'<a\b[^>]*\bhref="((?!https?:)[^"]*)"', page.read_text(encoding="utf-8")):
+            path, _, anchor = unescape(link).partition("#")
+            there = (page.parent / path).resolve() if path else page
+            there = there / "index.html" if there.is_dir() else there
+            assert there.is_file(), f"{page}: {link}"
+            if there not in anchors:
+                anchors[there] = set(re.findall(r'\bid="([^"]+)', there.read_text(encoding="utf-8")))
+            assert not anchor or anchor.startswith("__") or anchor in anchors[there], f"{page}: {link}"
+
+
+def test_pages_ask_nobody_in_a_browser(site: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install '.[browser]'")
+    asked: list[str] = []
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()
+        opened.on("request", lambda request: asked.append(request.url))
+        for page in ("index.html", "guides/to-mps.html", "rules/index.html"):
+            opened.goto((site / page).as_uri(), wait_until="networkidle")
+    assert asked
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 def test_titles_and_code_of_examples_are_shown(site: Path) -> None:
