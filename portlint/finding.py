@@ -5,7 +5,8 @@ Nothing here reads files or knows a rule; emitters import this module and nothin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -95,6 +96,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     excerpt: tuple[str, ...] = ()
     """the source lines from `line` to `end_line`, cut to a printable width"""
+    line_hash: str = ""
+    """what GitHub's upload step computes of the line in the file, where it has been computed"""
     cell: int | None = None
     """for a notebook: the cell, counted from 1 among all cells"""
     cell_line: int | None = None
@@ -168,6 +171,26 @@ class Summary(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
+def sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sum of several counts by name, without what is zero."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return {key: count for key, count in sorted(total.items()) if count}
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """Which part of a run a report is of."""
+
+    index: int
+    """from 1 to `count`"""
+    count: int
+    run: str
+    """a hash that the shards of one run share"""
+    paths: tuple[str, ...]
+    """the files and folders that the run was given"""
+
+
 class Report(msgspec.Struct, frozen=True):
     """All that one run of `portlint check` has to say, in the order in which it is printed."""
 
@@ -181,6 +204,8 @@ class Report(msgspec.Struct, frozen=True):
     """target name -> title for people"""
     census: Mapping[str, Census] = {}
     """every file that was analysed, by path"""
+    shard: Shard | None = None
+    """None for a whole run"""
 
 
 class FileResult(msgspec.Struct, frozen=True):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint import __version__
 from portlint.detect import RuleSet
-from portlint.finding import FileResult, Problem, Report, RuleText, Summary
+from portlint.finding import FileResult, Problem, Report, RuleText, Shard, Summary, sums
 from portlint.judge import is_moot
 from portlint.rules import discover as discover_rules
 from portlint.scan import Scan
@@ -45,6 +45,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """name and content of the one file that comes from standard input, instead of `paths`"""
     jobs: int | None = None
     """worker processes; None for one per core"""
+    shard: tuple[int, int] | None = None
+    """which part of the files to check, and of how many; None for all"""
 
 
 def run(request: Request, progress: Progress | None = None) -> Report:
@@ -56,10 +58,18 @@ def run(request: Request, progress: Progress | None = None) -> Report:
 
     started = time.monotonic()
     tasks, problems = _tasks(request)
+    shard: Shard | None = None
+    if request.shard is not None:
+        from portlint.shard import identity, part
+
+        index, count = request.shard
+        shard = Shard(index, count, identity(request, tasks, __version__), request.paths)
+        tasks, problems = part(tasks, index, count), problems if index == 1 else ()
     scan = _scan(request)
     jobs = request.jobs or cores()
     results = engine.run(tasks, scan, jobs=max(1, min(jobs, len(tasks))), limits=scan.limits, progress=progress)
-    return _report(request, results, problems, scan.rules.rules, time.monotonic() - started)
+    report = _report(request, results, problems, scan.rules.rules, time.monotonic() - started)
+    return msgspec.structs.replace(report, shard=shard)
 
 
 def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
@@ -116,7 +126,7 @@ def _report(
         lines=sum(result.lines for result in results),
         skipped=len(problems) + sum(not result.analysed for result in results),
         suppressed=sum(result.suppressed for result in results),
-        translated=_sums(result.translated for result in results),
+        translated=sums(result.translated for result in results),
         seconds=seconds,
     )
     return Report(
@@ -128,14 +138,6 @@ def _report(
         titles={target.name: target.title for target in request.targets},
         census={one.path: one.census for one in sorted(results, key=lambda one: one.path) if one.census is not None},
     )
-
-
-def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The counts of all files, by target."""
-    total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
-    return {target: count for target, count in sorted(total.items()) if count}
 
 
 @cache

@@ -107,7 +107,8 @@ class Scan:
             findings = [_in_notebook(finding, notebook) for finding in findings]
         sources = [source, *(one.source for one in kernels)]
         result = self._directed(sources, lines, findings, problems)
-        return msgspec.structs.replace(result, translated=dict(judge.translated), census=counted)
+        hashed = _hashed(result.findings, data) if result.findings else ()
+        return msgspec.structs.replace(result, findings=hashed, translated=dict(judge.translated), census=counted)
 
     def _kernels(self, source: Source, lines: Lines) -> tuple[list[Embedded], list[Problem]]:
         """The kernels inside the strings of a Python file that are fit to be analysed, and why the others are not."""
@@ -189,6 +190,14 @@ def _given_up(path: str, kind: str, message: str) -> FileResult:
 
 def _unread(path: str, cell: int) -> Problem:
     return Problem(path, 0, "parse", f"cell {cell} is left out: it opens a bracket or a quote that never closes")
+
+
+def _hashed(findings: Sequence[Finding], data: bytes) -> tuple[Finding, ...]:
+    """The findings with the hashes of their lines in the file as it is stored."""
+    from portlint.source.line_hash import line_hashes
+
+    hashes = line_hashes(data, (finding.line for finding in findings))
+    return tuple(msgspec.structs.replace(finding, line_hash=hashes.get(finding.line, "")) for finding in findings)
 
 
 def _in_notebook(finding: Finding, notebook: Notebook) -> Finding:

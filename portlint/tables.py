@@ -14,9 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 import msgspec
+
+_TABLES = Path(__file__).parent / "targets" / "tables"
 
 
 class CudaName(msgspec.Struct, frozen=True):
@@ -107,7 +109,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _rows(table: str) -> Iterator[list[str]]:
     """The rows of a table, its column names first."""
-    text = (files("portlint") / "targets" / "tables" / f"{table}.tsv").read_text(encoding="utf-8")
+    text = (_TABLES / f"{table}.tsv").read_text(encoding="utf-8")
     return (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
 
 
@@ -161,7 +163,7 @@ class TritonName(msgspec.Struct, frozen=True):
 @cache
 def triton_names() -> Mapping[str, TritonName]:
     """Every row of the table, by qualified name."""
-    text = (files("portlint") / "targets" / "tables" / "triton_names.tsv").read_text(encoding="utf-8")
+    text = (_TABLES / "triton_names.tsv").read_text(encoding="utf-8")
     rows = (line.split("\t") for line in text.splitlines() if not line.startswith("#"))
     next(rows)  # the header
     return {row[0]: TritonName(*row) for row in rows}

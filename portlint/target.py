@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -250,15 +248,15 @@ def _is_cutlass_on(test: re.Match[str], architecture: int) -> Outcome:
 @cache
 def vocabulary() -> Mapping[str, Term]:
     """Every fact that there is, by name, from facts.toml."""
-    terms: dict[str, Term] = _decode(_folder() / "facts.toml", dict[str, Term])
+    terms: dict[str, Term] = _decode(_FOLDER / "facts.toml", dict[str, Term])
     return terms
 
 
-def _folder() -> Traversable:
-    return files("portlint") / "targets"
+_FOLDER = Path(__file__).parent / "targets"
+"""not by way of importlib.resources, which takes longer to import than the profiles to read"""
 
 
-def _decode(path: Traversable, kind: Any) -> Any:
+def _decode(path: Path, kind: Any) -> Any:
     try:
         return msgspec.toml.decode(path.read_bytes(), type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError) as error:
@@ -272,14 +270,14 @@ _NO_PROFILES = ("facts", "aliases")
 
 def shipped() -> Iterator[str]:
     """The names of the profiles that come with portlint, sorted."""
-    names = (entry.name.removesuffix(".toml") for entry in _folder().iterdir() if entry.name.endswith(".toml"))
+    names = (entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
     yield from sorted(name for name in names if name not in _NO_PROFILES)
 
 
 @cache
 def aliases() -> Mapping[str, str]:
     """Every name that `--target` takes for a shipped profile -> the profile's name."""
-    table: dict[str, list[str]] = _decode(_folder() / "aliases.toml", dict[str, list[str]])
+    table: dict[str, list[str]] = _decode(_FOLDER / "aliases.toml", dict[str, list[str]])
     names = {name: name for name in shipped()}
     for name, others in table.items():
         names.update((other, name) for other in others)
@@ -300,7 +298,7 @@ def load(name: str) -> Target:
 
 @cache
 def _shipped(name: str) -> Target:
-    path = _folder() / f"{name}.toml"
+    path = _FOLDER / f"{name}.toml"
     if name not in _NO_PROFILES and path.is_file():
         return _load(path)  # the tests hold these against the vocabulary
     known = aliases()
@@ -309,7 +307,7 @@ def _shipped(name: str) -> Target:
     return _shipped(known[name.lower()])
 
 
-def _load(path: Traversable) -> Target:
+def _load(path: Path) -> Target:
     profile: Profile = _decode(path, Profile)
     return Target(profile, str(path))
 

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from portlint.cli import main
+from portlint.report import KINDS
 
 MASKS = """__global__ void sum(float* x) {
     for (int o = 16; o > 0; o >>= 1) x[0] += __shfl_xor_sync(0xffffffff, x[0], o);
@@ -78,7 +79,7 @@ class TestExitStatus:
         assert check(".", "--target", "cdna3").exit_code == 1
         assert check(".", "--target", "cdna3", "--fail-on", "breaks").exit_code == 0
 
-    @pytest.mark.parametrize("kind", ["full", "concise", "json", "sarif"])
+    @pytest.mark.parametrize("kind", KINDS)
     def test_no_format_changes_it(self, check: Check, kind: str) -> None:
         Path("a.cu").write_text(MASKS)
         assert check(".", "--target", "cdna3", "--output-format", kind).exit_code == 1

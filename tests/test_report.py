@@ -13,23 +13,27 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote_to_bytes
+from xml.etree import ElementTree
 
 import jsonschema
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from portlint.finding import Cite, Edit, Evidence, Finding, Problem, Report, RuleText, StatedFact, Summary, Verdict
-from portlint.report import KINDS, render, sarif
+from portlint.report import KINDS, markdown, render, sarif
 from portlint.report.escape import printable
 
 GOLDEN = Path(__file__).parent / "golden"
+COLOURED = ("full", "grouped")
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 UNSAFE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
@@ -75,7 +79,8 @@ def finding(target: str = "cdna3", verdict: Verdict = Verdict.CORRUPTS, **change
         "fact": WAVEFRONT,
         "remedy": "Take the width from `warpSize`; keep lane masks and ballots in 64-bit integers.",
         "kernel": "lanes_width",
-        "fingerprint": "3f1d9c0a7b2e4f68:1",
+        "fingerprint": "3f1d9c0a7b2e4f68",
+        "line_hash": "2c7ee7727e0a1511:1",
         "excerpt": ("    int lane = threadIdx.x % 32;",),
     }
     return Finding(target=target, verdict=verdict, **{**values, **changes})  # type: ignore[arg-type]
@@ -173,6 +178,12 @@ def hostile() -> Report:
         ),
         marked("x" * 2_500 + " % 32 " + "y" * 2_500, "32", path="min.cu"),
         marked("s = '👩‍🚀日本語' + 32", "32", path="wide.py"),
+        marked(
+            'puts("<script>]]></script> <!-- | `a` @b #1 \\\\"), 32;  ::error::%0A##[error]',
+            "32",
+            path="<b>,a:b=`c`|*d*.cu",
+            message="'<img src=x onerror=alert(1)>' ]]> `x` | ::error file=a,line=1::%25 ##[add-path]x\ufffe",
+        ),
         finding(path="eol.cu", column=9, end_column=9, excerpt=("int x = ",)),
         finding(path="empty.py", line=1, column=1, end_line=1, end_column=1, excerpt=("",)),
         finding(path="bare.py", line=1, column=1, end_line=1, end_column=1, excerpt=()),
@@ -195,12 +206,15 @@ class Golden:
 
     @property
     def path(self) -> Path:
-        endings = {"full": "full.ansi" if self.color else "full.txt", "concise": "concise.txt"}
+        endings = {"concise": "concise.txt", "junit": "junit.xml", "markdown": "md", "gitlab": "gitlab.json"}
+        endings |= {"github": "github.txt", "json-lines": "jsonl"}
+        if self.kind in COLOURED:
+            endings[self.kind] = f"{self.kind}.{'ansi' if self.color else 'txt'}"
         return GOLDEN / f"{self.subject}.{endings.get(self.kind, self.kind)}"
 
 
 GOLDENS = [Golden(subject, kind) for subject in REPORTS for kind in KINDS]
-GOLDENS += [Golden(subject, "full", color=True) for subject in REPORTS]
+GOLDENS += [Golden(subject, kind, color=True) for subject in REPORTS for kind in COLOURED]
 
 
 @pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.path.name)
@@ -406,12 +420,17 @@ class TestSarif:
                 assert rule["help"]["markdown"]
                 assert rule["defaultConfiguration"]["level"] in ("error", "warning", "note")
                 assert rule["helpUri"].startswith("https://github.com/portlint/portlint/")
+                assert rule["properties"]["problem.severity"] in ("error", "warning", "recommendation")
+                assert rule["properties"]["tags"] == [rule["id"].partition("/")[0]]
                 assert "security" not in json.dumps(rule)
             for result in run["results"]:
                 assert result["message"]["text"]
                 assert result["level"]
                 assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
-                assert result["partialFingerprints"]["portlint/v1"]
+                assert result["partialFingerprints"] == {
+                    "portlint/v1": "3f1d9c0a7b2e4f68",
+                    "primaryLocationLineHash": "2c7ee7727e0a1511:1",
+                }
                 place = result["locations"][0]["physicalLocation"]
                 assert re.fullmatch(r"[A-Za-z0-9_.~/%-]+", place["artifactLocation"]["uri"])
                 assert place["region"]["startLine"] >= 1
@@ -463,6 +482,10 @@ class TestSarif:
         uri = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
         assert unquote_to_bytes(uri) == name
 
+    def test_no_hash_is_given_for_a_line_that_the_file_does_not_have(self) -> None:
+        (run,) = self.load(report(finding(line_hash="")))["runs"]
+        assert list(run["results"][0]["partialFingerprints"]) == ["portlint/v1"]
+
     def test_code_makes_no_link(self) -> None:
         (run,) = self.load(report(finding(message="'[a](http://evil)' and '[=](int i)'.", remedy="")))["runs"]
         assert run["results"][0]["message"]["text"] == "'[a] (http://evil)' and '[=] (int i)'."
@@ -493,6 +516,256 @@ class TestSarif:
         assert [result["properties"]["verdict"] for result in run["results"]] == ["corrupts", "breaks"]
         (notice,) = run["invocations"][0]["toolExecutionNotifications"]
         assert notice["message"]["text"].startswith("3 results are left out")
+
+
+class TestJsonLines:
+    def test_a_line_is_what_json_has(self) -> None:
+        subject = several_targets()
+        lines = text(subject, "json-lines").splitlines()
+        assert list(map(json.loads, lines)) == json.loads(text(subject, "json"))["findings"]
+
+    def test_clean_is_silent(self) -> None:
+        assert text(report(), "json-lines") == ""
+
+
+class TestGrouped:
+    def test_findings_stand_below_their_file(self) -> None:
+        lines = text(several_targets(), "grouped").splitlines()
+        assert lines[0] == "notebooks/train.ipynb:"
+        assert lines[1].startswith("  120:9 (cell 3, line 2) degrades[dtype/fp64-is-fast] tpu-v6e: ")
+        assert lines[1].endswith("[confirmed by compile] [undecided by run]")
+        assert lines[4] == "src/reduce.cu:"
+        assert lines[5].startswith("  12:30 corrupts[lanes/warp-is-32] cdna3, cdna4: ")
+
+    def test_places_are_aligned(self) -> None:
+        output = text(report(finding(line=7, end_line=7), finding(line=1200, end_line=1200)), "grouped")
+        assert [line.index("corrupts") for line in output.splitlines()[1:3]] == [10, 10]
+
+    def test_it_ends_as_the_full_report(self) -> None:
+        for subject in REPORTS.values():
+            full, grouped = (text(subject, kind).splitlines() for kind in ("full", "grouped"))
+            assert grouped[-1 - len(subject.targets) :] == full[-1 - len(subject.targets) :]
+
+    def test_colour_adds_nothing_but_colour(self) -> None:
+        for subject in REPORTS.values():
+            assert SGR.sub("", text(subject, "grouped", color=True)) == text(subject, "grouped")
+
+
+def command(line: str) -> tuple[str, dict[str, str], str]:
+    """A workflow command as the runner reads it."""
+    assert line.startswith("::")
+    info, _, data = line[2:].partition("::")
+    name, _, rest = info.partition(" ")
+    properties = dict(part.split("=", 1) for part in rest.split(","))
+    for escaped, char in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
+        properties = {key: value.replace(escaped, char) for key, value in properties.items()}
+        data = data if escaped in ("%3A", "%2C") else data.replace(escaped, char)
+    return name, properties, data
+
+
+class TestGithub:
+    def commands(self, *findings: Finding, **changes: object) -> list[tuple[str, dict[str, str], str]]:
+        return [command(line) for line in text(report(*findings, **changes), "github").splitlines()]
+
+    def test_one_annotation_for_all_targets_of_a_place(self) -> None:
+        (name, properties, data), *_ = map(command, text(several_targets(), "github").splitlines())
+        assert name == "error"
+        assert properties == {
+            "title": "lanes/warp-is-32 (cdna3, cdna4, tpu-v6e)",
+            "file": "src/reduce.cu",
+            "line": "12",
+            "endLine": "12",
+            "col": "30",
+            "endColumn": "32",
+        }
+        lines = data.splitlines()
+        assert [line.partition(":")[0] for line in lines] == [
+            "corrupts (cdna3, cdna4)",
+            "breaks (tpu-v6e)",
+            "Remedy for cdna3, cdna4",
+            "Remedy for tpu-v6e",
+        ]
+
+    @pytest.mark.parametrize("changes", [{"end_line": 13}, {"cell": 3, "cell_line": 2}])
+    def test_columns_are_left_out_where_github_takes_none(self, changes: dict[str, object]) -> None:
+        ((_, properties, _),) = self.commands(finding(**changes))
+        assert set(properties) == {"title", "file", "line", "endLine"}
+
+    def test_worst_first_and_no_more_than_github_shows(self) -> None:
+        verdicts = [Verdict.UNKNOWN, Verdict.BREAKS, Verdict.DEGRADES, Verdict.CORRUPTS]
+        findings = [finding(verdict=verdicts[at % 4], line=at, end_line=at) for at in range(1, 53)]
+        commands = self.commands(*findings, problems=(Problem("a.py", 1, "skipped", "large"),))
+        assert [name for name, _, _ in commands] == ["error"] * 10 + ["warning"] * 10 + ["notice"] * 10
+        assert [data.partition(":")[0] for _, _, data in commands[:10]] == ["corrupts"] * 10
+        assert commands[-1][2].startswith("16 errors, 3 warnings and 5 notices more: GitHub shows 10")
+
+    def test_ten_of_each_level_leave_none_out(self) -> None:
+        verdicts = (Verdict.BREAKS, Verdict.DEGRADES, Verdict.UNKNOWN)
+        findings = [finding(verdict=verdict, line=at, end_line=at) for verdict in verdicts for at in range(10)]
+        assert "more: GitHub" not in self.commands(*findings)[-1][2]
+        assert len(self.commands(*findings)) == 30
+
+    def test_clean_is_silent(self) -> None:
+        assert text(report(), "github") == ""
+
+    @given(st.text(), st.text())
+    def test_what_the_runner_reads_is_what_was_meant(self, path: str, message: str) -> None:
+        ((name, properties, data),) = self.commands(finding(path=path, message=message, remedy=""))
+        assert (name, properties["file"], data) == ("error", printable(path), f"corrupts: {printable(message)}")
+
+
+class TestGitlab:
+    def test_shape(self) -> None:
+        subject = several_targets()
+        entries = json.loads(text(subject, "gitlab"))
+        assert len(entries) == len(subject.findings) + len(subject.problems)
+        for entry in entries:
+            assert list(entry) == ["description", "check_name", "fingerprint", "severity", "location"]
+            assert entry["location"]["lines"]["begin"] >= 1
+        assert [entry["severity"] for entry in entries] == "info minor critical critical major info info".split()
+        assert entries[2]["description"].startswith("lanes/warp-is-32 (cdna3): '32' is right only if ")
+        assert entries[2]["location"] == {"path": "src/reduce.cu", "lines": {"begin": 12, "end": 12}}
+
+    def test_fingerprints_are_unique_and_outlive_an_edit(self) -> None:
+        findings = [finding(line=line, end_line=line) for line in (1, 2)]
+        findings += [finding("cdna4"), finding(path="b.cu"), finding(rule="dtype/fp64-is-fast")]
+        first, moved = (
+            [entry["fingerprint"] for entry in json.loads(text(report(*group), "gitlab"))]
+            for group in (findings, [msgspec.structs.replace(one, line=one.line + 7) for one in findings])
+        )
+        assert len(set(first)) == len(first)
+        assert first == moved
+
+
+class TestJunit:
+    def suites(self, subject: Report) -> ElementTree.Element:
+        return ElementTree.fromstring(text(subject, "junit").encode())
+
+    def test_a_suite_for_each_target_and_a_failure_for_each_finding(self) -> None:
+        subject = several_targets()
+        root = self.suites(subject)
+        suites = {suite.get("name"): suite for suite in root}
+        assert list(suites) == [f"portlint.{name}" for name in (*subject.targets, "problems")]
+        for target in subject.targets:
+            own = [one for one in subject.findings if one.target == target]
+            failed = [one.verdict for one in own if one.verdict is not Verdict.UNKNOWN]
+            assert [one.get("type") for one in suites[f"portlint.{target}"].iter("failure")] == failed
+            assert suites[f"portlint.{target}"].get("failures") == str(len(failed))
+            assert len(list(suites[f"portlint.{target}"].iter("testcase"))) == len(own) or not own
+        assert root.get("failures") == "4"
+        assert not list(suites["portlint.hopper"].iter("failure"))
+
+    @given(st.text(st.characters() | st.sampled_from("\ufffe\uffff\x00\ud800]>&<")), st.text())
+    def test_any_text_is_xml(self, code: str, message: str) -> None:
+        root = self.suites(report(finding(message=message, excerpt=(code,), path=message)))
+        (failure,) = root.iter("failure")
+        assert failure.get("message") == printable(message)
+        assert printable(code.replace("\t", "    ")) in str(failure.text)
+
+
+class Shown(HTMLParser):
+    """What a page shows of a comment: its tags, its text, and the code and the cells in it."""
+
+    def __init__(self, markdown: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.code: list[str] = []
+        self.rows: list[int] = []
+        self.within = False
+        self.feed(MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(markdown))
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.within = tag == "code"
+        if tag == "tr":
+            self.rows.append(0)
+        elif tag in ("td", "th"):
+            self.rows[-1] += 1
+        elif tag == "code":
+            self.code.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.within = self.within and tag != "code"
+
+    def handle_data(self, data: str) -> None:
+        if self.within:
+            self.code[-1] += data
+
+
+class TestMarkdown:
+    STRUCTURE = frozenset("h2 h3 p table thead tbody tr th td br strong code a details summary ul li".split())
+    HOSTILE = (
+        "<script>alert(1)</script>",
+        "`` ` ``",
+        "a\\|b | c",
+        "![x](http://evil)",
+        "[x]: http://evil",
+        "@octocat #1 GH-7 a@b.c",
+        "</code></td><td>",
+        "**b** ~~s~~ &amp; &#64;",
+        "https://evil www.evil.com",
+        "<!-- -->",
+        "::error::",
+    )
+
+    def test_counts_and_the_worst_first(self) -> None:
+        lines = text(several_targets(), "markdown").splitlines()
+        assert "| AMD CDNA 3 (`cdna3`) | 1 | 0 | 0 | 1 | 1 |" in lines
+        assert "| Google TPU v6e (`tpu-v6e`) | 0 | 1 | 1 | 0 | 2 |" in lines
+        assert "87 files checked; 2 suppressed; 3 in the baseline; 1 file skipped." in lines
+        rows = [line for line in lines if line.startswith("| **")]
+        assert [row.partition("<br>")[0] for row in rows] == ["| **corrupts** cdna3, cdna4", "| **degrades** tpu-v6e"]
+        assert "`int lane = threadIdx.x % 32;`" in rows[0]
+        assert '<a href="https://example.org/cdna3-isa">CDNA 3 ISA</a>' in rows[0]
+        assert "cdna3, cdna4: Take the width from `warpSize`; " in rows[0]
+
+    @pytest.mark.parametrize("words", HOSTILE)
+    def test_text_of_the_tree_is_no_markup(self, words: str) -> None:
+        self.check(words)
+
+    @settings(max_examples=200)
+    @given(st.text(st.sampled_from("`|\\<>&;[]()!*_~@#:w.-/ \nab") | st.characters(codec="utf-8"), max_size=60))
+    def test_any_text_is_no_markup(self, words: str) -> None:
+        self.check(words)
+
+    def check(self, words: str) -> None:
+        subject = report(
+            finding(
+                path=f"p{words}",
+                remedy=words,
+                excerpt=(f"c{words}",),
+                column=1,
+                fact=StatedFact("library.name", 1, words, Cite(words, f"https://{words}")),
+            ),
+            problems=(Problem(f"q{words}", 1, "read", words),),
+        )
+        shown = Shown(text(subject, "markdown"))
+        assert {tag for tag, _ in shown.tags} <= self.STRUCTURE
+        assert shown.rows == [6, 6, 4, 4]
+        links = [attributes for tag, attributes in shown.tags if tag == "a"]
+        assert [set(attributes) for attributes in links] == [{"href"}]
+        assert str(links[0]["href"]).startswith("https://")
+        visible = [code.replace("\u200b", "") for code in shown.code]
+        assert printable(f"p{words}").replace("\u200b", "") + ":12" in visible
+        assert printable(f"c{words}".strip())[:40].strip() in " ".join(visible)
+
+    def test_mentions_and_references_are_broken_up_outside_code(self) -> None:
+        output = text(report(finding(remedy="Ask @octocat in #12, GH-7 or 3f1d9c0a7b; `@code` stays.")), "markdown")
+        assert "Ask &#64;&#8203;octocat in &#35;&#8203;12, GH&#8203;-7 or 3&#8203;f1d9c0a7b; `@code` stays." in output
+
+    def test_it_fits_into_a_comment_and_counts_what_does_not(self) -> None:
+        code = "|" * 90
+        findings = [finding(line=at, end_line=at, excerpt=(code,), path=f"{'👍' * 300}{at}") for at in range(500)]
+        problems = tuple(Problem("👍" * 400, at, "read", "m" * 900) for at in range(40))
+        output = text(report(*findings, problems=problems), "markdown")
+        assert 60_000 < len(output.encode("utf-16-le")) // 2 <= markdown.MOST_CHARACTERS
+        rows = output.count("| **corrupts** ")
+        assert f"{500 - rows} more places: " in output
+        assert "- 20 more\n" in output
+
+    def test_a_long_line_is_cut_around_the_finding(self) -> None:
+        assert "x % 32 yyy" in text(report(marked("x" * 900 + " % 32 " + "y" * 900, "32")), "markdown")
 
 
 class TestEscaping:
@@ -543,7 +816,7 @@ class TestEscaping:
         for kind in KINDS:
             for color in (False, True):
                 output = text(subject, kind, color=color)
-                if kind == "full" and color:
+                if kind in COLOURED and color:
                     output = SGR.sub("", output)
                 assert not UNSAFE.search(output)
 
@@ -554,7 +827,7 @@ import sys
 from portlint.finding import Report, Summary
 from portlint.report import render
 empty = Report(("cdna3",), (), (), Summary(), {}, {"cdna3": "AMD CDNA 3"})
-for kind in ("full", "concise", "json"):
+for kind in ("full", "grouped", "concise", "json", "json-lines", "github", "gitlab", "markdown", "junit"):
     render(empty, kind, color=False, width=80, version="0")
 print(*{"rich", "sarif_om", "attr"} & set(sys.modules))
 render(empty, "full", color=True, width=80, version="0")

@@ -63,7 +63,7 @@ def test_an_expression_has_the_value_and_the_type_of_c(expression: str, of: str,
         ("constexpr int N = 3; int a[N]; a[N - 1] = t; r = a[2];", list(range(32))),
         ("using T = int; typedef T U; U v = t; r = v;", list(range(32))),
         ("#pragma unroll\nfor (int i = 0; i < 3; ++i) r += 1;", [3] * 32),
-        ("union { int i; } ; r = 1;", None),
+        ("class { int i; } ; r = 1;", None),
         ("const int lane = t & 7, warp = t >> 3; r = warp * 10 + lane;", [t // 8 * 10 + t % 8 for t in range(32)]),
         ("{ int r2 = 3; { int r2 = 4; } r = r2; }", [3] * 32),
         ("int a = 1, b = 2; std::swap(a, b); r = a;", [2] * 32),
@@ -106,6 +106,8 @@ struct Pair { int a; float b; __device__ int whole() const { return a + (int)b; 
 struct Made { int v; __device__ Made(int x) : v(x + 1) {} __device__ Made& bump() { v++; return *this; } };
 __device__ Pair paired(int a) { Pair p; p.a = a; p.b = 2.5f; return p; }
 __device__ Pair operator+(Pair x, Pair y) { return Pair{x.a + y.a, x.b + y.b}; }
+struct Both { int a, b; __device__ Both(int x, int y) : a(x), b(y) {} __device__ Both(int x) : a(x), b(x) {}
+  __device__ int whole() const { return 10 * a + b; } };
 struct Holder { int v; __device__ operator int() const { return v; } };
 namespace inner { __device__ int named() { return 8; } }
 """
@@ -142,6 +144,10 @@ def test_functions_templates_and_structs(expression: str, expected: int | None) 
         ("Pair p = {t, 1.0f}; Pair q = p; q.a++; r = p.a * 100 + q.a;", [t * 101 + 1 for t in range(32)]),
         ("float4 v; v.x = t; float* p = &v.x; p[1] = 3; r = v.x + v.y;", [t + 3 for t in range(32)]),
         ("int h = Holder{t}; r = h;", list(range(32))),
+        ("int a = 2; Both b(t, a); r = b.whole();", [10 * t + 2 for t in range(32)]),
+        ("int a = 2; Both b(a); r = b.whole();", [22] * 32),
+        ("int max = 3; r = ::max(max, t);", [max(3, t) for t in range(32)]),
+        ("int min = 5, triple = 1; r = std::min(min, inner::triple(t));", [min(5, 3 * t) for t in range(32)]),
     ],
 )
 def test_functions_change_what_they_are_given(statements: str, expected: list[int]) -> None:
@@ -185,6 +191,66 @@ def test_shared_memory_is_one_for_a_block_and_dynamic_memory_one_for_all_names()
     }"""
     found = launched(text, {"out": [0] * 64}, block=64).read("out", 64)
     assert found == [63 - t + 8 for t in range(64)]
+
+
+UNIONS = """
+template <typename T, int N> struct Packed {
+  using Alias = union { uint4 whole; T part[N]; };
+  Alias data;
+  __device__ void put(T v, int at) { data.part[at] = v; }
+};
+union Bits { float number; unsigned bits; unsigned char bytes[4]; };
+struct Tagged { int tag; Bits held; };
+"""
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        ("Bits b; b.number = 1.0f; r = b.bits == 0x3f800000u;", [1] * 32),
+        ("Bits b; b.bits = 0x01020304 + t; r = b.bytes[0] + b.bytes[3] * 1000;", [1004 + t for t in range(32)]),
+        ("r = sizeof(Bits) * 10 + sizeof(Tagged);", [48] * 32),
+        ("Packed<int, 4> p; for (int i = 0; i < 4; ++i) p.put(i * t, i); Packed<int, 4> q; "
+         "q.data.whole = p.data.whole; r = q.data.part[3];", [3 * t for t in range(32)]),
+        ("Packed<short, 8> p; for (int i = 0; i < 8; ++i) p.put(i, i); r = p.data.whole.y;", [3 << 16 | 2] * 32),
+        ("Tagged a; a.tag = t; a.held.bits = 5; Tagged b = a; r = b.tag * 10 + b.held.bits;",
+         [t * 10 + 5 for t in range(32)]),
+        ("union { int i; unsigned u; } u; u.i = -1; r = u.u == 0xffffffffu;", [1] * 32),
+        ("Bits b{}; r = b.bits;", [0] * 32),
+        ("Bits b; b.bytes[0] = 1; r = b.bits;", "undefined"),
+        ("Bits b = {1.0f}; r = b.bits;", None),
+    ],
+)  # fmt: skip
+def test_the_members_of_a_union_share_their_bytes(statements: str, expected: object) -> None:
+    if expected is None:
+        with pytest.raises(Undecided):
+            lanes_of(statements, before=UNIONS)
+    elif expected == "undefined":
+        with pytest.raises(Fault):
+            lanes_of(statements, before=UNIONS)
+    else:
+        assert lanes_of(statements, before=UNIONS) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("__low2float(__half2{1.0f, 2.0f} * __half2{3.0f, 4.0f})", 3.0),
+        ("__high2float(__hfma2(__float2half2_rn(2.0f), __floats2half2_rn(1.0f, 3.0f), __half2half2((half)0.5f)))", 6.5),
+        ("__half22float2(__float22half2_rn(make_float2(2049.0f, 1.0f))).x", 2048.0),
+        ("(float)__high2half(__halves2half2((half)1.0f, (half)7.0f))", 7.0),
+        ("__low2float(__floats2bfloat162_rn(1.00390625f, 1.0f))", 1.0),
+    ],
+)
+def test_pairs_are_computed_with_element_by_element(expression: str, expected: float) -> None:
+    assert value_of(expression, "float") == expected
+
+
+def test_a_pair_is_changed_in_place() -> None:
+    assert (
+        lanes_of("half2 h = __float2half2_rn(3.0f); h *= h; h -= __float2half2_rn(1.0f); r = __low2float(h);")
+        == [8] * 32
+    )
 
 
 def test_a_grid_of_blocks_and_threads_in_three_dimensions() -> None:
@@ -267,3 +333,19 @@ def test_what_is_not_understood_is_undecided(statements: str) -> None:
 
 def test_an_undefined_value_that_reaches_nothing_is_no_fault() -> None:
     assert lanes_of("int x; __shared__ int s[32]; s[t] = x; r = t;", machine=CUDA) == list(range(32))
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        ("Bits b; b.f = 1.0f; r = b.u >> 23;", 127),
+        ("Bits b; b.u = 0x40000000u; Bits c = b; r = c.f;", 2),
+        ("Packed p; p.all = 0x04030201; r = p.one[2] + sizeof(Packed);", 7),
+        ("union { int i; unsigned char c[4]; } u; u.i = 258; r = u.c[0];", 2),
+        ("union { int i; unsigned char c[4]; }; i = 258; c[0] = 3; r = i;", 259),
+        ("union Own { int i; unsigned char c[4]; }; Own u; u.i = 258; r = u.c[1];", 1),
+    ],
+)
+def test_members_of_a_union_share_their_bytes(statements: str, expected: int) -> None:
+    before = "union Bits { float f; unsigned u; }; using Packed = union { unsigned all; unsigned char one[4]; };"
+    assert lanes_of(statements, before=before)[0] == expected

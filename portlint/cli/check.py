@@ -11,7 +11,7 @@ import click
 from portlint.cli.errors import UserError, friendly
 
 if TYPE_CHECKING:
-    from portlint.config import Config, Selector
+    from portlint.config import Selector
     from portlint.finding import Report
     from portlint.run import Progress
     from portlint.target import Target
@@ -27,7 +27,11 @@ PROGRESS_AFTER = 200
     "--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them."
 )
 @click.option(
-    "--output-format", "outputs", multiple=True, metavar="KIND[:FILE]", help="full, concise, json or sarif; repeatable."
+    "--output-format",
+    "outputs",
+    multiple=True,
+    metavar="KIND[:FILE]",
+    help="full, grouped, concise, json, json-lines, sarif, github, gitlab, junit or markdown; repeatable.",
 )
 @click.option("--select", multiple=True, metavar="RULES", help="Only these: pack, pack/name or 'pack/name @ target'.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Not these.")
@@ -50,6 +54,7 @@ PROGRESS_AFTER = 200
     metavar="FILE",
     help="What 'portlint verify' found out  [portlint-evidence.json, if it is there].",
 )
+@click.option("--shard", metavar="I/N", help="Check one of N parts of the files; 'portlint merge' joins their JSON.")
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -67,6 +72,7 @@ def check(
     force_exclude: bool,
     color: str,
     evidence: Path | None,
+    shard: str | None,
     prove: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
@@ -75,7 +81,7 @@ def check(
 
     config = Config() if isolated else load(Path.cwd())
     machines = targets_of(targets or config.target)
-    kinds = [_output(one) for one in outputs] or [("full", None)]
+    kinds = outputs_of(outputs)
     request = Request(
         paths=paths or (".",),
         targets=machines,
@@ -86,15 +92,17 @@ def check(
         force_exclude=force_exclude,
         stdin=_stdin(paths, stdin_filename),
         jobs=jobs,
+        shard=_shard(shard, evidence=evidence, prove=prove, stdin=stdin_filename),
     )
-    report = with_evidence(run(request, progress_line()), request.paths, evidence)
+    report = run(request, progress_line())
+    if request.shard is None:  # evidence is joined, and found to be stale, with all findings at hand
+        report = with_evidence(report, request.paths, evidence)
     if prove:
         report = _proven(report, machines, jobs)
-    for kind, file in kinds:
-        _write(report, kind, file, color)
+    write(report, kinds, color)
     if not report.summary.files and not report.problems:
         click.echo("portlint: no files to check", err=True)
-    sys.exit(0 if exit_zero else _status(report, config, fail_on))
+    sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
 def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:
@@ -169,6 +177,23 @@ def selectors(texts: tuple[str, ...], targets: tuple[Target, ...]) -> tuple[Sele
     return selectors
 
 
+def _shard(text: str | None, *, evidence: Path | None, prove: bool, stdin: str | None) -> tuple[int, int] | None:
+    from portlint.shard import parse
+
+    if text is None:
+        return None
+    if evidence is not None:
+        raise UserError("evidence is joined to whole runs: give '--evidence' to 'portlint merge'.")
+    if prove or stdin is not None:
+        raise UserError(f"'--shard' does not go with '{'--prove' if prove else '--stdin-filename'}'.")
+    return parse(text)
+
+
+def outputs_of(texts: tuple[str, ...]) -> list[tuple[str, Path | None]]:
+    """Each output format and the file that it goes to, None for standard output. Raises UserError."""
+    return [_output(text) for text in texts] or [("full", None)]
+
+
 def _output(text: str) -> tuple[str, Path | None]:
     from portlint.report import KINDS
 
@@ -202,6 +227,12 @@ def progress_line() -> Progress | None:
     return show
 
 
+def write(report: Report, outputs: list[tuple[str, Path | None]], color: str) -> None:
+    """Write a report in each of these formats."""
+    for kind, file in outputs:
+        _write(report, kind, file, color)
+
+
 def _write(report: Report, kind: str, file: Path | None, color: str) -> None:
     import shutil
 
@@ -230,8 +261,9 @@ def is_terminal() -> bool:
     return bool(os.environ.get("FORCE_COLOR") or os.environ.get("CLICOLOR_FORCE")) or sys.stdout.isatty()
 
 
-def _status(report: Report, config: Config, fail_on: str | None) -> int:
+def status(report: Report, fail_on: str) -> int:
+    """The exit status: 1 if a finding is at least as bad as the verdict `fail_on`."""
     from portlint.finding import Verdict
 
-    floor = Verdict(fail_on or config.fail_on).rank
+    floor = Verdict(fail_on).rank
     return int(any(finding.verdict.rank <= floor for finding in report.findings))

@@ -42,6 +42,11 @@ REFUSED = 1
 @click.option(
     "--compile", "program", type=click.Path(path_type=Path), metavar="FILE", help="Compile this file instead."
 )
+@click.option(
+    "--execute", "script", type=click.Path(path_type=Path), metavar="FILE", help="Run this Python file instead."
+)
+@click.option("--timeout", type=click.FloatRange(min=1), default=600, help="Seconds that it may run  [600].")
+@click.option("--python", "interpreter", metavar="EXE", help="The interpreter that runs it  [that of portlint].")
 @click.option("--bundle", type=click.Path(path_type=Path), metavar="DIR", help="Write a folder for a device machine.")
 @click.option("--import", "answers", type=click.Path(path_type=Path), metavar="FILE", help="Read answers in.")
 @friendly
@@ -52,13 +57,19 @@ def verify(
     select: tuple[str, ...],
     evidence: Path | None,
     program: Path | None,
+    script: Path | None,
+    timeout: float,
+    interpreter: str | None,
     bundle: Path | None,
     answers: Path | None,
 ) -> None:
     """Ask compilers, simulators and devices about the findings in PATHS, and keep what they say.
 
     Answers go to an evidence file, which `portlint check` shows beside its findings. No code of PATHS is executed or
-    compiled unless a file is named with --compile.
+    compiled unless a file is named with --compile or --execute.
+
+    --execute runs a Python file on this machine's processor as if it were on the target, and says at its own lines what
+    the target does not do, and where the host waits for it. What follows `--` are the file's arguments.
     """
     from portlint.config import load
 
@@ -66,6 +77,9 @@ def verify(
     machines = targets_of(targets or config.target)
     if program is not None:
         sys.exit(_compile(program, machines))
+    if script is not None:
+        chosen = interpreter or sys.executable
+        sys.exit(max(_execute(script, paths, one, chosen, timeout, _place(evidence), config) for one in machines))
     paths = paths or (".",)
     report = _check(paths, machines, select, config)
     if bundle is not None:
@@ -177,6 +191,26 @@ def _compile(program: Path, machines: tuple[Target, ...]) -> int:
         click.echo(f"{target.name}: {program}: {verdict} ({answer.command})")
         status = status or (0 if answer.accepted else REFUSED)
     return status
+
+
+def _execute(
+    script: Path, arguments: tuple[str, ...], target: Target, python: str, seconds: float, place: Path, config: Config
+) -> int:
+    """Run a file of the user's for a target, and keep what that says of findings. Returns the exit status."""
+    from portlint.verify.execute import joining, running, said
+
+    if not script.is_file():
+        raise UserError(f"there is no file {script}.")
+    try:
+        run = running.execute(script, arguments, target, python=python, seconds=seconds)
+    except OSError as error:
+        raise UserError(f"cannot start {python}: {error.strerror}") from error
+    files = tuple(sorted({one.path for one in run.seen if Path(one.path).is_file()}))
+    if files:
+        report = _check(files, (target,), (), config)
+        _keep(place, joining.entries(run, report.findings), report, files)
+    click.echo("\n".join(said.lines(run)))
+    return said.status(run)
 
 
 def _bundle(folder: Path, report: Report, machines: tuple[Target, ...]) -> None:

@@ -19,6 +19,12 @@ _MODULES = {
     "concise": "portlint.report.concise",
     "json": "portlint.report.json",
     "sarif": "portlint.report.sarif",
+    "github": "portlint.report.github",
+    "gitlab": "portlint.report.gitlab",
+    "junit": "portlint.report.junit",
+    "markdown": "portlint.report.markdown",
+    "json-lines": "portlint.report.json_lines",
+    "grouped": "portlint.report.grouped",
 }
 
 KINDS = tuple(_MODULES)

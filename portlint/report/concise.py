@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from portlint.report.escape import printable
+from portlint.report.places import place_of
 
 if TYPE_CHECKING:
     from portlint.finding import Finding, Problem, Report
@@ -28,5 +29,4 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _problem_line(problem: Problem) -> str:
-    place = f"{problem.path}:{problem.line}" if problem.line else problem.path
-    return f"{place}: {problem.kind}: {problem.message}"
+    return f"{place_of(problem)}: {problem.kind}: {problem.message}"

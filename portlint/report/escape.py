@@ -13,7 +13,7 @@ _UNSAFE = re.compile(
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls: they show code in another order
     "\u2028\u2029"  # line and paragraph separators: some readers break lines at them
     "\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"  # no width or no ink
-    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "\ud800-\udfff"  # lone surrogates: bytes of a path that are not UTF-8, or halves of a character
     "]"
 )
@@ -34,14 +34,14 @@ def _spelled(char: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
 
 
-def strict_json(value: object) -> str:
-    r"""Write a value of plain lists, dictionaries and scalars as indented JSON that any parser takes.
+def strict_json(value: object, *, one_line: bool = False) -> str:
+    r"""Write a value of plain lists, dictionaries and scalars as indented JSON, or on one line, that any parser takes.
 
     Characters that are unsafe on a terminal become JSON escapes, which a parser undoes. A lone surrogate, which strict
     JSON cannot hold, becomes the text that `printable` makes of it. The same value gives the same bytes.
     """
     text = _UNSAFE.sub(_json_spelled, json.dumps(value, ensure_ascii=False))
-    return msgspec.json.format(text, indent=1) + "\n"
+    return msgspec.json.format(text, indent=0 if one_line else 1) + "\n"
 
 
 def _json_spelled(match: re.Match[str]) -> str:

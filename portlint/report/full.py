@@ -6,16 +6,17 @@ The lines are built once, as styled pieces of text, and written with or without 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
-from itertools import accumulate, groupby
+from itertools import accumulate
 from textwrap import wrap
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 from unicodedata import category, east_asian_width
 
 from portlint.finding import Evidence, Finding, Problem, Report, StatedFact, Verdict
 from portlint.report.escape import printable
+from portlint.report.places import by_place, by_verdict, counted, grouped, listed, place_of, remedies, targets
 
 if TYPE_CHECKING:
     from portlint.report import Page
@@ -23,23 +24,27 @@ if TYPE_CHECKING:
 Line: TypeAlias = list[tuple[str, str]]
 """(style, text) pairs"""
 
-_VERDICT_STYLES = {
+VERDICT_STYLES = {
     Verdict.CORRUPTS: "bold red",
     Verdict.BREAKS: "red",
     Verdict.DEGRADES: "yellow",
     Verdict.UNKNOWN: "cyan",
 }
 _FRAME = "bold blue"
-_LABEL = "bold"
+LABEL = "bold"
 _TAB = " " * 4
-_NARROWEST = 40
+NARROWEST = 40
 """the report is this wide even where the terminal is narrower"""
 
 
 def render(report: Report, page: Page) -> str:
     """Write a frame per finding, one for all targets that share a place and a rule; then notes; then the counts."""
-    lines = _lines(report, max(page.width, _NARROWEST))
-    return colored(lines) if page.color else "".join("".join(text for _, text in line) + "\n" for line in lines)
+    return written(_lines(report, max(page.width, NARROWEST)), color=page.color)
+
+
+def written(lines: Iterable[Line], *, color: bool) -> str:
+    """The lines as text, with ANSI colours where they are wanted."""
+    return colored(lines) if color else "".join("".join(text for _, text in line) + "\n" for line in lines)
 
 
 def colored(lines: Iterable[Line]) -> str:
@@ -64,9 +69,14 @@ def colored(lines: Iterable[Line]) -> str:
 
 
 def _lines(report: Report, width: int) -> Iterator[Line]:
-    for _, same_place in groupby(report.findings, _place):
-        yield from _frame(list(same_place), report.titles, width)
+    for same_place in by_place(report.findings):
+        yield from _frame(same_place, report.titles, width)
         yield []
+    yield from ending(report, width)
+
+
+def ending(report: Report, width: int) -> Iterator[Line]:
+    """The notes on what was not analysed, then the counts."""
     for problem in report.problems:
         yield from _note(problem, width)
     if report.problems:
@@ -74,17 +84,13 @@ def _lines(report: Report, width: int) -> Iterator[Line]:
     yield from _counts(report)
 
 
-def _place(finding: Finding) -> tuple[str, str, int, int, int, int]:
-    return finding.rule, finding.path, finding.line, finding.column, finding.end_line, finding.end_column
-
-
 def _frame(findings: Sequence[Finding], titles: Mapping[str, str], width: int) -> Iterator[Line]:
     """Show what one rule says about one place, for all targets."""
-    by_verdict = sorted(_grouped(findings, lambda finding: finding.verdict), key=lambda group: group[0].rank)
-    for verdict, members in by_verdict:
+    groups = by_verdict(findings)
+    for members in groups:
+        verdict = members[0].verdict
         label = f"{verdict}[{members[0].rule}]"
-        targets = ", ".join(finding.target for finding in members)
-        yield from _prose(label, _VERDICT_STYLES[verdict], f"{targets}: {members[0].message}", width)
+        yield from _prose(label, VERDICT_STYLES[verdict], f"{targets(members)}: {members[0].message}", width)
 
     first = findings[0]
     number = str(first.line if first.cell_line is None else first.cell_line)
@@ -95,20 +101,10 @@ def _frame(findings: Sequence[Finding], titles: Mapping[str, str], width: int) -
         code, carets = _code(first, width - len(number) - len(" | "))
         yield [(_FRAME, f"{margin} |")]
         yield [(_FRAME, f"{number} |"), ("", f" {code}".rstrip())]
-        yield [(_FRAME, f"{margin} |"), (_VERDICT_STYLES[by_verdict[0][0]], f" {carets}")]
+        yield [(_FRAME, f"{margin} |"), (VERDICT_STYLES[groups[0][0].verdict], f" {carets}")]
 
     for label, text in _remarks(findings, titles):
-        yield from _prose(label, _LABEL, text, width, before=f"{margin} = ")
-
-
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-def _grouped(findings: Iterable[Finding], key: Callable[[Finding], _Key]) -> Iterable[tuple[_Key, list[Finding]]]:
-    groups: defaultdict[_Key, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        groups[key(finding)].append(finding)
-    return groups.items()
+        yield from _prose(label, LABEL, text, width, before=f"{margin} = ")
 
 
 def _code(finding: Finding, room: int) -> tuple[str, str]:
@@ -147,15 +143,14 @@ def _columns(text: str) -> int:
 
 def _remarks(findings: Sequence[Finding], titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield a label and a text for each remark below the code. What several targets share is said once."""
-    for (fact, note), members in _grouped(findings, lambda finding: (_fact(finding.fact), finding.fact.note)):
+    for (fact, note), members in grouped(findings, lambda finding: (_fact(finding.fact), finding.fact.note)):
         names = [titles[finding.target] for finding in members]
-        yield "fact:", f"{_listed(names)} {'has' if len(names) == 1 else 'have'} {fact}"
+        yield "fact:", f"{listed(names)} {'has' if len(names) == 1 else 'have'} {fact}"
         if note:
             yield "note:", note
-    remedies = [group for group in _grouped(findings, lambda finding: finding.remedy) if group[0]]
-    for remedy, members in remedies:
-        targets = "" if len(remedies) == 1 else f" for {', '.join(finding.target for finding in members)}"
-        yield f"remedy{targets}:", remedy
+    ways = remedies(findings)
+    for remedy, members in ways:
+        yield "remedy:" if len(ways) == 1 else f"remedy for {targets(members)}:", remedy
     for finding in findings:
         for evidence in finding.evidence:
             yield "evidence:", _evidence(evidence)
@@ -163,10 +158,6 @@ def _remarks(findings: Sequence[Finding], titles: Mapping[str, str]) -> Iterator
 
 def _fact(fact: StatedFact) -> str:
     return fact.text + (f" ({fact.cite.title}, {fact.cite.url})" if fact.cite else "")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _evidence(evidence: Evidence) -> str:
@@ -177,8 +168,7 @@ def _evidence(evidence: Evidence) -> str:
 
 
 def _note(problem: Problem, width: int) -> Iterator[Line]:
-    place = f"{problem.path}:{problem.line}" if problem.line else problem.path
-    return _prose("note:", _LABEL, f"{place}: {problem.kind}: {problem.message}", width)
+    return _prose("note:", LABEL, f"{place_of(problem)}: {problem.kind}: {problem.message}", width)
 
 
 def _prose(label: str, style: str, text: str, width: int, *, before: str = "") -> Iterator[Line]:
@@ -201,10 +191,10 @@ def _counts(report: Report) -> Iterator[Line]:
     """Count per target. What is known of the whole run joins the line, or follows where there are several targets."""
     summary = report.summary
     hidden = {"suppressed": summary.suppressed, "in the baseline": summary.baselined}
-    skipped = f"{_count(summary.skipped, 'file')} skipped" if summary.skipped else ""
+    skipped = f"{counted(summary.skipped, 'file')} skipped" if summary.skipped else ""
     alone = len(report.targets) == 1
 
-    by_target = dict(_grouped(report.findings, lambda finding: finding.target))
+    by_target = dict(grouped(report.findings, lambda finding: finding.target))
     for target in report.targets:
         findings = by_target.get(target, [])
         unknown = {"unknown": sum(finding.verdict is Verdict.UNKNOWN for finding in findings)}
@@ -220,20 +210,16 @@ def _counts(report: Report) -> Iterator[Line]:
 def _tally(findings: Iterable[Finding], target: str, files: int) -> Line:
     """Count the findings of one target by verdict. An unknown is a note and no finding."""
     certain = [finding for finding in findings if finding.verdict is not Verdict.UNKNOWN]
-    name, total = printable(target), _count(files, "file")
+    name, total = printable(target), counted(files, "file")
     if not certain:
         return [("green", "No findings"), ("", f" for {name} in {total}")]
     verdicts = sorted(Counter(finding.verdict for finding in certain).items(), key=lambda pair: pair[0].rank)
     parts: Line = []
     for verdict, number in verdicts:
-        parts += [("", ", " if parts else " ("), (_VERDICT_STYLES[verdict], f"{number} {verdict}")]
+        parts += [("", ", " if parts else " ("), (VERDICT_STYLES[verdict], f"{number} {verdict}")]
     places = len({finding.path for finding in certain})
-    return [(_LABEL, _count(len(certain), "finding")), *parts, ("", f") in {places} of {total} for {name}")]
+    return [(LABEL, counted(len(certain), "finding")), *parts, ("", f") in {places} of {total} for {name}")]
 
 
 def _nonzero(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -13,7 +13,7 @@ import msgspec
 from portlint.report.escape import strict_json
 
 if TYPE_CHECKING:
-    from portlint.finding import Finding, Report, StatedFact
+    from portlint.finding import Finding, Report, Shard, StatedFact
     from portlint.report import Page
 
 
@@ -22,6 +22,7 @@ def render(report: Report, page: Page) -> str:
     summary = msgspec.to_builtins(report.summary)
     if not report.summary.translated:
         del summary["translated"]  # said only of CUDA code for a target that HIPIFY serves
+    part = {} if report.shard is None else {"shard": _shard(report, report.shard)}
     return strict_json(
         {
             "version": 1,
@@ -30,8 +31,30 @@ def render(report: Report, page: Page) -> str:
             "findings": [described(finding) for finding in report.findings],
             "problems": [msgspec.to_builtins(problem) for problem in report.problems],
             "summary": {**summary, "seconds": round(report.summary.seconds, 3)},
+            **part,
         }
     )
+
+
+def _shard(report: Report, shard: Shard) -> dict[str, Any]:
+    """Which part of a run this is, and what `portlint merge` needs beside the rest; no interface for others."""
+    return {
+        **msgspec.to_builtins(shard),
+        "titles": dict(report.titles),
+        "rules": {name: msgspec.to_builtins(rule) for name, rule in report.rules.items()},
+        "details": [_detail(finding) for finding in report.findings],
+    }
+
+
+def _detail(finding: Finding) -> dict[str, Any]:
+    return {
+        "fact": finding.fact.name,
+        "text": finding.fact.text,
+        "seen": finding.fact.cite.seen if finding.fact.cite else "",
+        "excerpt": list(finding.excerpt),
+        "edits": [msgspec.to_builtins(edit) for edit in finding.edits],
+        "line_hash": finding.line_hash,
+    }
 
 
 def described(finding: Finding) -> dict[str, Any]:

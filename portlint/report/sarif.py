@@ -39,6 +39,8 @@ _LEVELS = {
     Verdict.DEGRADES: "warning",
     Verdict.UNKNOWN: "note",
 }
+_SEVERITIES = {"error": "error", "warning": "warning", "note": "recommendation"}
+"""level -> what GitHub calls it, and filters alerts by"""
 
 
 def render(report: Report, page: Page) -> str:
@@ -77,6 +79,7 @@ def _rule(rule: RuleText, findings: Sequence[Finding], title: str) -> om.Reporti
     description = rule.description or rule.summary
     facts = list(dict.fromkeys(_cited(finding.fact.text, finding.fact.cite) for finding in findings))
     remedies = list(dict.fromkeys(finding.remedy for finding in findings if finding.remedy)) or [rule.remedy]
+    level = _LEVELS[findings[0].verdict]
     sections = [
         rule.summary,
         rule.description,
@@ -95,7 +98,8 @@ def _rule(rule: RuleText, findings: Sequence[Finding], title: str) -> om.Reporti
             markdown=printable("\n\n".join(filter(None, sections)), keep="\n"),
         ),
         help_uri=f"{_RULE_PAGES}/{quote(rule.name)}.md",
-        default_configuration=om.ReportingConfiguration(level=_LEVELS[findings[0].verdict]),
+        default_configuration=om.ReportingConfiguration(level=level),
+        properties={"problem.severity": _SEVERITIES[level], "tags": [rule.name.partition("/")[0]]},
     )
 
 
@@ -129,13 +133,16 @@ def _result(finding: Finding, rule_index: int) -> om.Result:
     properties: dict[str, Any] = {"verdict": finding.verdict}
     if finding.evidence:
         properties["evidence"] = [msgspec.to_builtins(evidence) for evidence in finding.evidence]
+    fingerprints = {"portlint/v1": finding.fingerprint}
+    if finding.line_hash:
+        fingerprints["primaryLocationLineHash"] = finding.line_hash
     return om.Result(
         rule_id=finding.rule,
         rule_index=rule_index,
         level=_LEVELS[finding.verdict],
         message=_message(f"{finding.message} {finding.remedy}".rstrip()),
         locations=[_location(finding)],
-        partial_fingerprints={"portlint/v1": finding.fingerprint},
+        partial_fingerprints=fingerprints,
         properties=properties,
     )
 

@@ -7,44 +7,42 @@ row covers exists on all of them, or says nothing.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 PREFIX = "__builtin_amdgcn_"
 
-_ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), row)
-    for pattern, row in (
-        (r"mfma_scale_", "mfma_scale_f8f6f4"),
-        (r"mfma_\w*f8f6f4", "mfma_f8f6f4"),
-        (r"mfma_f32_(16x16x32|32x32x16)_?b?f16", "mfma_f16_double_rate"),
-        (r"mfma_\w*xf32", "mfma_xf32"),
-        (r"mfma_\w*(fp8|bf8)", "mfma_fp8"),
-        (r"mfma_f64", "mfma_f64"),
-        (r"mfma_i32\w*i8", "mfma_i8"),
-        (r"mfma_\w*bf16", "mfma_bf16_1k"),
-        (r"mfma_\w*_?f16", "mfma_f16"),
-        (r"mfma_", "mfma_f32"),
-        (r"smfmac_", "smfmac_sparse"),
-        (r"swmmac_", "swmmac_sparse"),
-        (r"wmma_\w*(fp8|bf8)", "wmma_fp8"),
-        (r"wmma_\w*iu4", "wmma_iu4"),
-        (r"wmma_\w*iu8", "wmma_iu8"),
-        (r"wmma_\w*bf16", "wmma_bf16"),
-        (r"wmma_\w*f16", "wmma_f16"),
-        (r"cvt_scalef32_", "cvt_scalef32_fp4"),
-        (r"cvt_(pk|sr)_(fp8|bf8)_f32|cvt_(pk_)?f32_(fp8|bf8)", "cvt_fp8_f32"),
-        (r"global_load_async_to_lds", "async_load_to_lds"),
-        (r"tensor_load_to_lds|tensor_store_from_lds", "tensor_dma"),
-        (r"ds_read_tr\d+_|ds_read_b\d+_tr_", "ds_read_tr_b16"),
-        (r"permlane(16|32)_swap", "permlane32_swap"),
-        (r"(global|flat)_atomic_f?add_f64", "atomic_add_f64"),
-        (r"global_atomic_f?add_f32", "atomic_add_f32"),
-        (r"global_atomic_(fadd_v2|pk_add_)f16", "atomic_pk_add_f16"),
-        (r"global_atomic_(fadd_v2|pk_add_)bf16", "atomic_pk_add_bf16"),
-        (r"ds_gws_", "gws_barrier"),
-        (r"bitop3_", "v_bitop3"),
-        (r"prng_", "v_prng"),
-        (r"pk_(fma|mul|add)_f32", "v_pk_fma_f32"),
-    )
+_ROWS = (
+    (r"mfma_scale_", "mfma_scale_f8f6f4"),
+    (r"mfma_\w*f8f6f4", "mfma_f8f6f4"),
+    (r"mfma_f32_(16x16x32|32x32x16)_?b?f16", "mfma_f16_double_rate"),
+    (r"mfma_\w*xf32", "mfma_xf32"),
+    (r"mfma_\w*(fp8|bf8)", "mfma_fp8"),
+    (r"mfma_f64", "mfma_f64"),
+    (r"mfma_i32\w*i8", "mfma_i8"),
+    (r"mfma_\w*bf16", "mfma_bf16_1k"),
+    (r"mfma_\w*_?f16", "mfma_f16"),
+    (r"mfma_", "mfma_f32"),
+    (r"smfmac_", "smfmac_sparse"),
+    (r"swmmac_", "swmmac_sparse"),
+    (r"wmma_\w*(fp8|bf8)", "wmma_fp8"),
+    (r"wmma_\w*iu4", "wmma_iu4"),
+    (r"wmma_\w*iu8", "wmma_iu8"),
+    (r"wmma_\w*bf16", "wmma_bf16"),
+    (r"wmma_\w*f16", "wmma_f16"),
+    (r"cvt_scalef32_", "cvt_scalef32_fp4"),
+    (r"cvt_(pk|sr)_(fp8|bf8)_f32|cvt_(pk_)?f32_(fp8|bf8)", "cvt_fp8_f32"),
+    (r"global_load_async_to_lds", "async_load_to_lds"),
+    (r"tensor_load_to_lds|tensor_store_from_lds", "tensor_dma"),
+    (r"ds_read_tr\d+_|ds_read_b\d+_tr_", "ds_read_tr_b16"),
+    (r"permlane(16|32)_swap", "permlane32_swap"),
+    (r"(global|flat)_atomic_f?add_f64", "atomic_add_f64"),
+    (r"global_atomic_f?add_f32", "atomic_add_f32"),
+    (r"global_atomic_(fadd_v2|pk_add_)f16", "atomic_pk_add_f16"),
+    (r"global_atomic_(fadd_v2|pk_add_)bf16", "atomic_pk_add_bf16"),
+    (r"ds_gws_", "gws_barrier"),
+    (r"bitop3_", "v_bitop3"),
+    (r"prng_", "v_prng"),
+    (r"pk_(fma|mul|add)_f32", "v_pk_fma_f32"),
 )
 _TO_LDS = re.compile(r"(global|raw_ptr_buffer|raw_buffer|struct_ptr_buffer|struct_buffer)_load_lds$|load_to_lds$")
 _DPP = {"update_dpp": 2, "mov_dpp": 1}
@@ -88,4 +86,10 @@ def rows_of_assembly(text: str) -> dict[str, str]:
 
 
 def _row(name: str) -> str:
-    return next((row for pattern, row in _ROWS if pattern.match(name)), "")
+    return next((row for pattern, row in _patterns() if pattern.match(name)), "")
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The rows, compiled when the first instruction is met: most runs meet none."""
+    return tuple((re.compile(pattern), row) for pattern, row in _ROWS)

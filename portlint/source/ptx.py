@@ -7,6 +7,7 @@ that no row covers exists on every architecture from sm_80 on.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import msgspec
 
@@ -36,74 +37,71 @@ _BARE = frozenset("activemask brkpt exit ret trap".split())
 _OF_HOSTS = re.compile(r"fence\.(?:i|tso)|[a-z0-9]+(?:\.[a-z])+|[a-z0-9]+\.(?:[bhwd]u|v[vxi]m?|s\.[a-z]|[a-z]\.[a-z])")
 """opcodes of RISC-V, LoongArch and MIPS that begin like PTX's: `fence.tso`, `ld.d`, `st.w`, `vadd.vv`, `cvt.d.w`"""
 
-_ROWS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), row)
-    for pattern, row in (
-        (r"cp\.(reduce\.)?async\.bulk\..*cta_group::", "bulk_cta_group"),
-        (r"cp\.async\.bulk\.tensor\..*shared::cta\.global\.tile::gather4", "bulk_gather4"),
-        (r"cp\.(reduce\.)?async\.bulk\..*tile::(gather4|scatter4)", "bulk_scatter4"),
-        (r"cp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor", "tma_tensor"),
-        (r"tensormap\.replace", "tensormap_replace"),
-        (r"tensormap\.|prefetch\.tensormap", "tma_tensor"),
-        (r"cp\.(reduce\.)?async\.bulk", "cp_async_bulk"),
-        (r"cp\.async\.mbarrier", "mbarrier"),
-        (r"cp\.async", "cp_async"),
-        (r"mbarrier\.(try_wait|expect_tx|complete_tx)", "mbarrier_try_wait"),
-        (r"mbarrier\.arrive\.expect_tx", "mbarrier_try_wait"),
-        (r"mbarrier\.", "mbarrier"),
-        (r"barrier\.cluster", "cluster"),
-        (r"(mapa|getctarank)\b", "dsmem"),
-        (r"(ld|st|atom|red)\..*shared::cluster", "dsmem"),
-        (r"st\.async|red\.async", "dsmem"),
-        (r"redux\.sync\.(min|max).*\.f32", "redux_sync_f32"),
-        (r"redux\.sync", "redux_sync_int"),
-        (r"match\.", "match_sync"),
-        (r"elect\.", "elect_sync"),
-        (r"griddepcontrol", "pdl"),
-        (r"setmaxnreg", "setmaxnreg"),
-        (r"wgmma\.", "wgmma"),
-        (r"tcgen05\.mma.*kind::i8", "tcgen05_mma_i8"),
-        (r"tcgen05\.mma.*kind::f16", "tcgen05_mma_f16"),
-        (r"tcgen05\.mma.*kind::tf32", "tcgen05_mma_tf32"),
-        (r"tcgen05\.mma.*kind::(mx)?f8f6f4", "tcgen05_mma_f8f6f4"),
-        (r"tcgen05\.mma.*kind::mxf4", "tcgen05_mma_mxf4nvf4"),
-        (r"tcgen05\.", "tcgen05"),
-        (r"mma\..*kind::mxf4", "mma_kind_mxf4nvf4"),
-        (r"mma\..*kind::mxf8f6f4", "mma_kind_mxf8f6f4"),
-        (r"mma\..*kind::f8f6f4", "mma_kind_f8f6f4"),
-        (r"mma\..*\.(e4m3|e5m2)\b", "mma_fp8"),
-        (r"w?mma\..*\.bf16\b", "mma_bf16"),
-        (r"w?mma\..*\.tf32\b", "mma_tf32"),
-        (r"w?mma\..*\.f64\b", "mma_f64"),
-        (r"w?mma\..*\.[su]8\b", "mma_s8"),
-        (r"w?mma\..*\.[su]4\b", "mma_s4"),
-        (r"w?mma\..*\.b1\b", "mma_b1"),
-        (r"w?mma\..*\.f16\b", "mma_f16"),
-        (r"(ld|st)matrix\..*\.b8", "matrix_b8"),
-        (r"ldmatrix\.", "ldmatrix"),
-        (r"stmatrix\.", "stmatrix"),
-        (r"cvt\.rs\.", "cvt_rs"),
-        (r"cvt\..*\.(e2m1x2|e2m3x2|e3m2x2|ue8m0x2)", "cvt_e2m1x2"),
-        (r"cvt\..*\.(e4m3x2|e5m2x2)", "cvt_e4m3x2"),
-        (r"cvt\..*\.bf16\.[su]\d+|cvt\..*\.[su]\d+\.bf16", "cvt_bf16_int"),
-        (r"(add|sub|mul)\.(\w+\.)*bf16", "bf16_arith"),
-        (r"(tanh|ex2)\..*bf16", "tanh_bf16"),
-        (r"(add|sub|fma)\.(\w+\.)*f32\.b?f16$", "add_mixed"),
-        (r"fence\.(proxy\.(async|tensormap)|mbarrier_init)", "fence_proxy"),
-        (r"(fence|ld|st|atom|red)\.(.*\.)?cluster\b", "cluster_scope"),
-        (r"st\.bulk", "st_bulk"),
-        (r"atom\..*\.b128", "atom_b128"),
-        (r"multimem\.", "multimem"),
-        (r"clusterlaunchcontrol", "clusterlaunchcontrol"),
-        (r"(add|sub|mul|fma)\..*f32x2", "add_f32x2"),
-        (r"(ld|st)\..*\.v8\.(b32|f32|u32|s32)|(ld|st)\..*\.v4\.(b64|u64|f64|s64)", "ld_v8_f32"),
-        (r"(atom|red)\..*add.*\.bf16", "atom_add_bf16x2"),
-        (r"(atom|red)\..*add.*\.v[248]\.", "atom_add_v4_f32"),
-        (r"(atom|red)\..*add.*\.f64", "atom_add_f64"),
-        (r"dp[24]a", "dp4a"),
-        (r"nanosleep", "nanosleep"),
-        (r"tex\.", "tex"),
-    )
+_ROWS = (
+    (r"cp\.(reduce\.)?async\.bulk\..*cta_group::", "bulk_cta_group"),
+    (r"cp\.async\.bulk\.tensor\..*shared::cta\.global\.tile::gather4", "bulk_gather4"),
+    (r"cp\.(reduce\.)?async\.bulk\..*tile::(gather4|scatter4)", "bulk_scatter4"),
+    (r"cp\.(reduce\.)?async\.bulk\.(prefetch\.)?tensor", "tma_tensor"),
+    (r"tensormap\.replace", "tensormap_replace"),
+    (r"tensormap\.|prefetch\.tensormap", "tma_tensor"),
+    (r"cp\.(reduce\.)?async\.bulk", "cp_async_bulk"),
+    (r"cp\.async\.mbarrier", "mbarrier"),
+    (r"cp\.async", "cp_async"),
+    (r"mbarrier\.(try_wait|expect_tx|complete_tx)", "mbarrier_try_wait"),
+    (r"mbarrier\.arrive\.expect_tx", "mbarrier_try_wait"),
+    (r"mbarrier\.", "mbarrier"),
+    (r"barrier\.cluster", "cluster"),
+    (r"(mapa|getctarank)\b", "dsmem"),
+    (r"(ld|st|atom|red)\..*shared::cluster", "dsmem"),
+    (r"st\.async|red\.async", "dsmem"),
+    (r"redux\.sync\.(min|max).*\.f32", "redux_sync_f32"),
+    (r"redux\.sync", "redux_sync_int"),
+    (r"match\.", "match_sync"),
+    (r"elect\.", "elect_sync"),
+    (r"griddepcontrol", "pdl"),
+    (r"setmaxnreg", "setmaxnreg"),
+    (r"wgmma\.", "wgmma"),
+    (r"tcgen05\.mma.*kind::i8", "tcgen05_mma_i8"),
+    (r"tcgen05\.mma.*kind::f16", "tcgen05_mma_f16"),
+    (r"tcgen05\.mma.*kind::tf32", "tcgen05_mma_tf32"),
+    (r"tcgen05\.mma.*kind::(mx)?f8f6f4", "tcgen05_mma_f8f6f4"),
+    (r"tcgen05\.mma.*kind::mxf4", "tcgen05_mma_mxf4nvf4"),
+    (r"tcgen05\.", "tcgen05"),
+    (r"mma\..*kind::mxf4", "mma_kind_mxf4nvf4"),
+    (r"mma\..*kind::mxf8f6f4", "mma_kind_mxf8f6f4"),
+    (r"mma\..*kind::f8f6f4", "mma_kind_f8f6f4"),
+    (r"mma\..*\.(e4m3|e5m2)\b", "mma_fp8"),
+    (r"w?mma\..*\.bf16\b", "mma_bf16"),
+    (r"w?mma\..*\.tf32\b", "mma_tf32"),
+    (r"w?mma\..*\.f64\b", "mma_f64"),
+    (r"w?mma\..*\.[su]8\b", "mma_s8"),
+    (r"w?mma\..*\.[su]4\b", "mma_s4"),
+    (r"w?mma\..*\.b1\b", "mma_b1"),
+    (r"w?mma\..*\.f16\b", "mma_f16"),
+    (r"(ld|st)matrix\..*\.b8", "matrix_b8"),
+    (r"ldmatrix\.", "ldmatrix"),
+    (r"stmatrix\.", "stmatrix"),
+    (r"cvt\.rs\.", "cvt_rs"),
+    (r"cvt\..*\.(e2m1x2|e2m3x2|e3m2x2|ue8m0x2)", "cvt_e2m1x2"),
+    (r"cvt\..*\.(e4m3x2|e5m2x2)", "cvt_e4m3x2"),
+    (r"cvt\..*\.bf16\.[su]\d+|cvt\..*\.[su]\d+\.bf16", "cvt_bf16_int"),
+    (r"(add|sub|mul)\.(\w+\.)*bf16", "bf16_arith"),
+    (r"(tanh|ex2)\..*bf16", "tanh_bf16"),
+    (r"(add|sub|fma)\.(\w+\.)*f32\.b?f16$", "add_mixed"),
+    (r"fence\.(proxy\.(async|tensormap)|mbarrier_init)", "fence_proxy"),
+    (r"(fence|ld|st|atom|red)\.(.*\.)?cluster\b", "cluster_scope"),
+    (r"st\.bulk", "st_bulk"),
+    (r"atom\..*\.b128", "atom_b128"),
+    (r"multimem\.", "multimem"),
+    (r"clusterlaunchcontrol", "clusterlaunchcontrol"),
+    (r"(add|sub|mul|fma)\..*f32x2", "add_f32x2"),
+    (r"(ld|st)\..*\.v8\.(b32|f32|u32|s32)|(ld|st)\..*\.v4\.(b64|u64|f64|s64)", "ld_v8_f32"),
+    (r"(atom|red)\..*add.*\.bf16", "atom_add_bf16x2"),
+    (r"(atom|red)\..*add.*\.v[248]\.", "atom_add_v4_f32"),
+    (r"(atom|red)\..*add.*\.f64", "atom_add_f64"),
+    (r"dp[24]a", "dp4a"),
+    (r"nanosleep", "nanosleep"),
+    (r"tex\.", "tex"),
 )
 _CLUSTER_REGISTER = re.compile(r"%{1,2}(n?cluster|is_explicit_cluster|aggr_smem)")
 _THREE_INPUT = re.compile(r"(min|max)(\.\w+)*\.f32$")
@@ -123,7 +121,13 @@ class Instruction(msgspec.Struct, frozen=True):
             return "max3_f32"
         if any(map(_CLUSTER_REGISTER.match, self.operands)):
             return "cluster_scope"
-        return next((row for pattern, row in _ROWS if pattern.match(self.opcode)), "")
+        return next((row for pattern, row in _patterns() if pattern.match(self.opcode)), "")
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The rows, compiled when the first assembly is met: most runs meet none."""
+    return tuple((re.compile(pattern), row) for pattern, row in _ROWS)
 
 
 def instructions(text: str) -> tuple[Instruction, ...]:

@@ -30,6 +30,7 @@ KERNEL_SECONDS = 300.0
 _PROBE_SECONDS = 30.0
 _MOST_OUTPUT = 1 << 20
 """characters that are kept of each stream"""
+_STANDARD_ERROR = 2
 _GRACE_SECONDS = 5.0
 """for the pipes of what was killed; a process that waits for a hung device cannot even be killed, and is left behind"""
 
@@ -64,8 +65,9 @@ def run(
     seconds: float,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    shown: bool = False,
 ) -> Ended:
-    """Run a command and wait for it, `seconds` of wall time at most.
+    """Run a command and wait for it, `seconds` of wall time at most; `shown`: its output goes to standard error.
 
     It leads a process group, which is killed at the end: what it started does not outlive it. Raises OSError where the
     program cannot be started.
@@ -74,8 +76,8 @@ def run(
     process = subprocess.Popen(  # noqa: S603  (nothing of the linted tree; the caller names the program)
         list(command),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=_STANDARD_ERROR if shown else subprocess.PIPE,
+        stderr=_STANDARD_ERROR if shown else subprocess.PIPE,
         cwd=folder,
         env={**os.environ, **(environment or {})},
         text=True,
@@ -94,7 +96,8 @@ def run(
     if status is None:
         with suppress(subprocess.TimeoutExpired):
             out, err = process.communicate(timeout=_GRACE_SECONDS)
-    return Ended(shlex.join(command), status, out[:_MOST_OUTPUT], err[:_MOST_OUTPUT], time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return Ended(shlex.join(command), status, (out or "")[:_MOST_OUTPUT], (err or "")[:_MOST_OUTPUT], seconds)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

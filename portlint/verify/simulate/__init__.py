@@ -5,7 +5,8 @@ never in a verdict.
 
 The way through the modules: `preprocess` makes one text of a file and its headers, `program` finds the functions and
 types in it, `compiler` with `expressions`, `calls` and `statements` turns a function into closures over the lanes of a
-wave, `machine` runs waves and blocks, `launch` makes inputs, and `prove` compares.
+wave, for which `templates` and `overloads` say what a name with its arguments means; `machine` runs waves and blocks,
+`launch` makes inputs, and `prove` compares. `compiles` knows what needs no run: what the compiler refuses.
 """
 
 from portlint.verify.simulate.faults import Fault, Undecided

@@ -13,6 +13,7 @@ from portlint.verify.simulate.compiler import Expr, GroupType, Slot
 from portlint.verify.simulate.expressions import Expressions
 from portlint.verify.simulate.faults import Fault
 from portlint.verify.simulate.machine import Step, Wave, pointee
+from portlint.verify.simulate.pairs import pair_call
 from portlint.verify.simulate.program import children, text_of
 from portlint.verify.simulate.values import CType, Lanes, Pointer, Record, Scalar, Values
 from portlint.verify.simulate.warps import ballot, groups, over_groups, shuffle
@@ -106,9 +107,12 @@ _CONVERSIONS: Mapping[str, Scalar] = {
         ("__half2float", "__bfloat162float", "__int2float_rn", "__uint2float_rn", "__double2float_rn"), v.FLOAT
     ),
     **dict.fromkeys(("__float2bfloat16", "__float2bfloat16_rn", "__double2bfloat16"), v.BFLOAT),
-    **dict.fromkeys(("__float2int_rz", "__double2int_rz"), v.INT),
-    **dict.fromkeys(("__float2uint_rz",), v.UINT),
 }
+_ROUNDINGS: Mapping[str, Callable[[float], float]] = {
+    "rz": math.trunc, "rn": round, "ru": math.ceil, "rd": math.floor,
+}  # fmt: skip
+_TO_INTEGER = re.compile(r"__(?:float|double|half|bfloat16)2(int|uint|ll|ull|short|ushort)_(rz|rn|ru|rd)")
+_INTEGERS = {"int": v.INT, "uint": v.UINT, "ll": v.LONG, "ull": v.ULONG, "short": v.SHORT, "ushort": v.USHORT}
 _HALVES = {"__hadd": "+", "__hsub": "-", "__hmul": "*", "__hdiv": "/", "__hlt": "<", "__hgt": ">", "__heq": "=="}
 _LARGEST: Mapping[str, float] = {
     "float": 3.4028234663852886e38, "double": 1.7976931348623157e308, "half": 65504.0,
@@ -215,11 +219,17 @@ class Builtins(Expressions):
 
     def _table(self, name: str, arguments: list[Expr], node: tree_sitter.Node) -> Expr | None:
         line = self.line(node)
+        if (pair := pair_call(name, arguments)) is not None:
+            return pair
         unary = _BITS.get(name) or _REINTERPRETED.get(name)
         if unary and len(arguments) == 1:
             return self.applied(unary[1], v.lift(unary[2]), self.converted(arguments[0], unary[0], line))
         if name in _CONVERSIONS and len(arguments) == 1:
             return self.converted(arguments[0], _CONVERSIONS[name], line)
+        if (whole := _TO_INTEGER.fullmatch(name)) and len(arguments) == 1:
+            rounding = v.lift(_safe(lambda x: float(_ROUNDINGS[whole[2]](x)) if math.isfinite(x) else x))
+            number = self.applied(v.DOUBLE, rounding, self.converted(arguments[0], v.DOUBLE, line))
+            return self.converted(number, _INTEGERS[whole[1]], line)
         if name in _HALVES and len(arguments) == 2:
             return self.binary(_HALVES[name], arguments[0], arguments[1], node)
         if rounded := _ROUNDED.fullmatch(name):
@@ -312,9 +322,7 @@ class Builtins(Expressions):
         result = Slot(v.INT, self.new_slot())
 
         def step(wave: Wave, lanes: Lanes) -> Step:
-            if len(lanes) + len(wave.exited) != len(wave.lanes):
-                missing = [lane for lane in wave.lanes if lane not in lanes and lane not in wave.exited]
-                raise Fault("barrier", f"a barrier is reached without {len(missing)} of the lanes of its wave", line)
+            all_at_barrier(wave, lanes, line)
             votes = wave.truth(vote(wave, lanes), line) if vote is not None else []
             answer = yield kind, votes
             result.store(wave, lanes, [answer] * len(lanes))
@@ -362,7 +370,7 @@ class Builtins(Expressions):
             widths = width(wave, lanes) if width else [wave.width] * len(lanes)
             if any(one is not None and (one < 1 or one & (one - 1) or one > wave.width) for one in widths):
                 raise Fault("mask", f"'{name}' is given a width that the wave does not have", line)
-            return shuffle(members, lanes, value(wave, lanes), lane(wave, lanes), widths, way, line, machine.stale)
+            return shuffle(members, lanes, value(wave, lanes), lane(wave, lanes), widths, way, line, machine)
 
         return Expr(ctype, run)
 
@@ -432,7 +440,7 @@ class Builtins(Expressions):
                 new = None if old is None or None in values else change(old, *values)
                 if new is None and kind == "exch":
                     new = values[0]
-                wave.store(where, ctype, [new], [lane], line)
+                wave.store(where, ctype, [new], [lane], line, is_atomic=True)
                 found.append(old)
             return found
 
@@ -571,6 +579,13 @@ class Builtins(Expressions):
             return [_folded(kind, [held.get(lane) for lane in one], ctype) for one in members(wave, lanes)]
 
         return Expr(ctype, run)
+
+
+def all_at_barrier(wave: Wave, lanes: Lanes, line: int) -> None:
+    """Raise a fault where some lanes of a wave do not come to a barrier."""
+    if len(lanes) + len(wave.exited) != len(wave.lanes):
+        missing = [lane for lane in wave.lanes if lane not in lanes and lane not in wave.exited]
+        raise Fault("barrier", f"a barrier is reached without {len(missing)} of the lanes of its wave", line)
 
 
 def _ranks(members: list[Lanes], lanes: Lanes) -> Values:

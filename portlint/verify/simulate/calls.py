@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from portlint.verify.simulate import values as v
-from portlint.verify.simulate.builtins import Builtins
 from portlint.verify.simulate.compiler import (
     MOST_CALLS,
     UNKNOWN,
     Cell,
+    CollectiveType,
     Expr,
     Frame,
     GroupType,
@@ -21,29 +21,20 @@ from portlint.verify.simulate.compiler import (
     Scope,
     Slot,
     addressed_names,
-    template_name,
 )
+from portlint.verify.simulate.constants import folded, may_be_folded
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Execute, Step, Wave
+from portlint.verify.simulate.overloads import Overloads, takes
 from portlint.verify.simulate.program import Function, children, declared_name, text_of
+from portlint.verify.simulate.templates import TemplateName, argument_key
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
     import tree_sitter
 
-_EXACT, _CONVERTED = 2, 1
 
-
-class Bound:
-    """A function with its template parameters bound, and how well the arguments fit."""
-
-    def __init__(self, function: Function, scope: Scope, score: int) -> None:
-        self.function = function
-        self.scope = scope
-        self.score = score
-
-
-class Calls(Builtins):
+class Calls(Overloads):
     """Calls of functions, methods, lambdas and constructors."""
 
     def statement(self, node: tree_sitter.Node) -> Execute:
@@ -56,17 +47,25 @@ class Calls(Builtins):
         if function is None or listed is None:
             raise self.undecided(f"'{text_of(node)[:40]}'", node)
         if any(one.type == "kernel_call_syntax" for one in node.children):
-            raise self.undecided("a kernel launches another", node)
+            return self.launch(node)
         return self._called(function, children(listed), node)
 
-    def _called(self, function: tree_sitter.Node, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
+    def _called(
+        self,
+        function: tree_sitter.Node,
+        listed: list[tree_sitter.Node],
+        node: tree_sitter.Node,
+        *,
+        is_qualified: bool = False,
+    ) -> Expr:
         match function.type:
             case "identifier" | "field_identifier":
-                return self._by_name(text_of(function), None, listed, node)
+                return self._by_name(text_of(function), None, listed, node, is_qualified=is_qualified)
             case "template_function" | "template_method":
                 template = function.child_by_field_name("arguments")
                 given = children(template) if template is not None else []
-                return self._by_name(text_of(function.child_by_field_name("name")), given, listed, node)
+                name = text_of(function.child_by_field_name("name"))
+                return self._by_name(name, given, listed, node, is_qualified=is_qualified)
             case "primitive_type" | "sized_type_specifier" | "type_identifier":
                 return self._conversion(self.known_type(function), listed, node)
             case "qualified_identifier":
@@ -85,11 +84,19 @@ class Calls(Builtins):
         return [self.expression(one) for one in listed]
 
     def _by_name(
-        self, name: str, template: list[tree_sitter.Node] | None, listed: list[tree_sitter.Node], node: tree_sitter.Node
+        self,
+        name: str,
+        template: list[tree_sitter.Node] | None,
+        listed: list[tree_sitter.Node],
+        node: tree_sitter.Node,
+        *,
+        is_qualified: bool,
     ) -> Expr:
-        found = self.scope.find(name)
+        found = None if is_qualified else self.scope.find(name)  # `std::max` is no variable of the function
         if isinstance(found, CType):
             return self._conversion(found, listed, node)
+        if isinstance(found, TemplateName):
+            return self._conversion(self._template_of(found.name, template, node), listed, node)
         if isinstance(found, Lambda):
             return self._lambda_call(found, self._arguments(listed), node)
         if isinstance(found, Place | Expr):
@@ -107,6 +114,9 @@ class Calls(Builtins):
             return self._function_call(functions, template, self._arguments(listed), node)
         if name in self.program.records or name in self.program.aliases:
             return self._conversion(self._template_of(name, template, node), listed, node)
+        collective = self.collective(name, template) if template else None
+        if collective is not None:
+            return self._conversion(collective, listed, node)
         built = self.built_in(name, template, listed, node)
         if built is not None:
             return built
@@ -121,6 +131,8 @@ class Calls(Builtins):
         return self.known_type(function) if template is not None else self.named_type(name, node)
 
     def _conversion(self, ctype: CType, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
+        if isinstance(ctype, CollectiveType):  # its argument is where it keeps what it needs
+            return Expr(ctype, lambda _, lanes: [0] * len(lanes))
         if not listed:
             if isinstance(ctype, Record) and self._constructors(ctype):
                 return self.construct(ctype, [], node)
@@ -164,7 +176,7 @@ class Calls(Builtins):
             if limit is not None:
                 return limit
             raise self.undecided(f"'{text_of(function)[:40]}' is defined elsewhere", node)
-        return self._called(name, listed, node)
+        return self._called(name, listed, node, is_qualified=True)
 
     def _method_call(self, function: tree_sitter.Node, listed: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
         argument, field = function.child_by_field_name("argument"), function.child_by_field_name("field")
@@ -181,6 +193,8 @@ class Calls(Builtins):
         if text_of(function.child_by_field_name("operator")) == "->":
             held = self.followed(self.decayed(held, self.line(node)), node)
         name = text_of(field)
+        if isinstance(held.ctype, CollectiveType):
+            return self.collective_call(held.ctype, name, listed, node)
         if isinstance(held.ctype, GroupType):
             return self.group_call(held, held.ctype, name, self._arguments(listed), node)
         if not isinstance(held.ctype, Record):
@@ -201,6 +215,15 @@ class Calls(Builtins):
             if methods:
                 return self._method(methods, held, None, listed, node)
         raise self.undecided(f"a call of '{text_of(node)[:40]}'", node)
+
+    def combined(self, operation: Expr, left: Expr, right: Expr, node: tree_sitter.Node) -> Expr:
+        """A call of a function object of the program."""
+        if isinstance(operation.ctype, LambdaType):
+            return self._lambda_call(operation.ctype.function, [left, right], node)
+        methods = self.methods(operation.ctype, "operator()") if isinstance(operation.ctype, Record) else []
+        if not methods:
+            raise self.undecided(f"a call of '{operation.ctype}'", node)
+        return self._method_with(methods, operation, None, [left, right], node)
 
     def _method(
         self,
@@ -308,13 +331,13 @@ class Calls(Builtins):
         if len(arguments) == 1 and v.same(arguments[0].ctype, ctype):
             return arguments[0]
         constructors = self._constructors(ctype)
-        fitting = [one for one in constructors if _takes(one[0], len(arguments))]
+        fitting = [one for one in constructors if takes(one[0], len(arguments))]
         if fitting:
             return self._constructed(ctype, fitting, arguments, node)
         leaves = [leaf for _, leaf in ctype.leaves]
         if ctype is v.DIM3:
             arguments = [*arguments, *(self.const(1, v.UINT) for _ in range(3 - len(arguments)))]
-        if constructors or len(arguments) != len(leaves):
+        if constructors or len(arguments) != len(leaves) or ctype.is_union:
             raise self.undecided(f"'{text_of(node)[:40]}' constructs '{ctype}'", node)
         evs = [self.converted(one, leaf, self.line(node)).ev for one, leaf in zip(arguments, leaves, strict=True)]
         return Expr(ctype, lambda wave, lanes: list(zip(*(one(wave, lanes) for one in evs), strict=True)))
@@ -334,8 +357,6 @@ class Calls(Builtins):
 
         return Expr(record, run)
 
-    # ---- overloads and templates ----------------------------------------------------------------------------------
-
     def _function_call(
         self,
         functions: list[Function],
@@ -346,139 +367,11 @@ class Calls(Builtins):
         before: list[Callable[[Wave, Lanes], None]] | None = None,
     ) -> Expr:
         given = [self.template_argument(one) for one in template] if template is not None else []
-        bound: list[Bound] = []
-        reasons = []
-        for function in functions:
-            if not _takes(function, len(arguments)) or (given and function.template is None):
-                continue
-            try:
-                bound.append(self._bind(function, given, arguments, outer, node))
-            except Undecided as error:
-                reasons.append(error.reason)
-        if not bound:
-            why = f": {reasons[0]}" if len(reasons) == 1 else ""
-            raise self.undecided(f"no definition of '{functions[0].name}' fits the call{why}", node)
-        best = max(one.score for one in bound)
-        chosen = [one for one in bound if one.score == best]
-        plain = [one for one in chosen if one.function.template is None]
-        chosen = plain or chosen
-        if len(chosen) > 1:
-            chosen = [one for one in chosen if "__device__" in one.function.words] or chosen
-        if len(chosen) > 1:
-            raise self.undecided(f"more than one definition of '{functions[0].name}' fits the call", node)
-        one = chosen[0]
-        return self._inlined(one.function, one.scope, arguments, before or [], node)
-
-    def _bind(
-        self, function: Function, given: list[Any], arguments: list[Expr], outer: Scope | None, node: tree_sitter.Node
-    ) -> Bound:
-        scope = Scope(outer)
-        saved, self.scope = self.scope, scope
-        unit, self.unit = self.unit, function.unit
-        try:
-            score = 0
-            if function.template is not None:
-                parameters = children(function.template)
-                if len(given) > len(parameters):
-                    raise self.undecided("too many template arguments", node)
-                free = {template_name(one) for one in parameters[len(given) :]}
-                self._bind_given(function.template, given, node)
-                for parameter, argument in zip(function.parameters, arguments, strict=False):
-                    self._deduce(parameter, argument, free)
-                self.bind_template(function.template, given, node)
-            for parameter, argument in zip(function.parameters, arguments, strict=False):
-                score += self._fit(parameter, argument)
-            return Bound(function, scope, score)
-        finally:
-            self.scope = saved
-            self.unit = unit
-
-    def _bind_given(self, template: tree_sitter.Node, given: list[Any], node: tree_sitter.Node) -> None:
-        for parameter, value in zip(children(template), given, strict=False):
-            if parameter.type.startswith("variadic"):
-                raise self.undecided("a template takes any number of arguments", node)
-            if ("type_parameter" in parameter.type) is not isinstance(value, CType):
-                raise self.undecided("a template argument does not fit", node)
-            self.scope.names[template_name(parameter)] = value
-
-    def _deduce(self, parameter: tree_sitter.Node, argument: Expr, free: set[str]) -> None:
-        named = parameter.child_by_field_name("type")
-        if named is None:
-            return
-        ctype: CType | None = argument.ctype
-        declarator = parameter.child_by_field_name("declarator")
-        by_value = declarator is None or declarator.type == "identifier"
-        if by_value and isinstance(ctype, Array):
-            ctype = Pointer(ctype.of)
-        while declarator is not None and ctype is not None and declarator.type != "identifier":
-            if "pointer" in declarator.type:
-                ctype = ctype.to if isinstance(ctype, Pointer) else ctype.of if isinstance(ctype, Array) else None
-            elif declarator.type in ("array_declarator", "abstract_array_declarator"):
-                size = declarator.child_by_field_name("size")
-                if isinstance(ctype, Array) and size is not None and text_of(size) in free:
-                    self.scope.names.setdefault(text_of(size), self.const(ctype.length, v.INT))
-                ctype = ctype.of if isinstance(ctype, Array) else ctype.to if isinstance(ctype, Pointer) else None
-            declarator = declarator.child_by_field_name("declarator") or next(
-                (one for one in declarator.named_children if one.type.endswith("declarator")), None
-            )
-        if ctype is not None:
-            self._deduce_type(named, ctype, free)
-
-    def _deduce_type(self, named: tree_sitter.Node, ctype: CType, free: set[str]) -> None:
-        while named.type in ("type_descriptor", "qualified_identifier"):
-            inner = named.child_by_field_name("type") or named.child_by_field_name("name")
-            if inner is None:
-                return
-            named = inner
-        name = text_of(named)
-        if named.type in ("type_identifier", "identifier") and name in free:
-            self.scope.names.setdefault(name, ctype)
-        elif named.type == "template_type":
-            arguments = named.child_by_field_name("arguments")
-            patterns = children(arguments) if arguments is not None else []
-            if isinstance(ctype, GroupType) and patterns:
-                size = text_of(patterns[0])
-                if size in free:
-                    self.scope.names.setdefault(size, self.const(ctype.width, v.INT))
-            elif isinstance(ctype, Record) and isinstance(ctype.declared, Instance):
-                declaration = ctype.declared.declaration
-                parameters = children(declaration.template) if declaration.template is not None else []
-                for pattern, parameter in zip(patterns, parameters, strict=False):
-                    value = ctype.declared.scope.names.get(template_name(parameter))
-                    if isinstance(value, CType):
-                        self._deduce_type(pattern, value, free)
-                    elif value is not None and text_of(pattern) in free:
-                        self.scope.names.setdefault(text_of(pattern), value)
-
-    def _fit(self, parameter: tree_sitter.Node, argument: Expr) -> int:
-        """How well an argument fits; raises Undecided where it does not."""
-        ctype, reference = self.parameter_type(parameter, argument)
-        given = argument.ctype
-        if isinstance(given, Array) and isinstance(ctype, Pointer):
-            given = Pointer(given.of)
-        if v.same(ctype, given) or (isinstance(ctype, GroupType) and isinstance(given, GroupType)):
-            return _EXACT
-        if isinstance(ctype, LambdaType) or (reference and isinstance(ctype, Array)):
-            raise Undecided("an argument does not fit")
-        if isinstance(ctype, Record) and not isinstance(given, Record):
-            raise Undecided("an argument does not fit")
-        self.converted(argument, ctype, 0)
-        return _CONVERTED
-
-    def parameter_type(self, parameter: tree_sitter.Node, argument: Expr | None) -> tuple[CType, bool]:
-        """The type of a parameter, and whether it is a reference."""
-        base = self.type_of(parameter.child_by_field_name("type"))
-        declarator = parameter.child_by_field_name("declarator")
-        if base is None:
-            if argument is None:
-                raise self.undecided("a parameter of any type", parameter)
-            base = argument.ctype
-            if declarator is not None and "pointer" in declarator.type and isinstance(base, Pointer) and base.to:
-                base = base.to
-        ctype, reference = self.declared(base, declarator)
-        if isinstance(ctype, Array) and not reference:
-            ctype = Pointer(ctype.of)
-        return ctype, reference
+        bound = self.chosen_function(functions, given, arguments, node, outer)
+        called = self._inlined(bound.function, bound.scope, arguments, before or [], node)
+        if not before and may_be_folded(bound.function, arguments, UNKNOWN):
+            called.const = folded(self, called, UNKNOWN)
+        return called
 
     # ---- bodies ---------------------------------------------------------------------------------------------------
 
@@ -509,28 +402,7 @@ class Calls(Builtins):
         body = function.node.child_by_field_name("body")
         assert body is not None
         self.used[function.node.id] = function
-        saved, self.scope = self.scope, scope
-        unit, self.unit = self.unit, function.unit
-        try:
-            named = function.node.child_by_field_name("type")
-            ctype: CType | None = v.VOID
-            reference = False
-            trailing = next((one for one in children(function.declarator) if one.type == "trailing_return_type"), None)
-            if trailing is not None:
-                ctype = self.known_type(children(trailing)[0])
-            elif named is not None:
-                ctype = self.type_of(named)
-                outside = function.node.child_by_field_name("declarator")
-                while outside is not None and outside.type in ("pointer_declarator", "reference_declarator"):
-                    reference = reference or outside.type == "reference_declarator"
-                    if outside.type == "pointer_declarator":
-                        ctype = Pointer(None if ctype is v.VOID else ctype)
-                    outside = outside.child_by_field_name("declarator") or next(
-                        (one for one in outside.named_children if one.type.endswith("declarator")), None
-                    )
-        finally:
-            self.scope = saved
-            self.unit = unit
+        ctype, reference = self.returned_by(function, scope)
         frame = Frame(ctype, is_kernel=False)
         frame.is_reference = reference
         key = (function.unit, function.node.id, _instance_key(scope))
@@ -676,16 +548,10 @@ def _storing(place: Place, value: Expr) -> Callable[[Wave, Lanes], None]:
     return lambda wave, lanes: place.store(wave, lanes, ev(wave, lanes))
 
 
-def _takes(function: Function, count: int) -> bool:
-    parameters = function.parameters
-    required = sum(one.type == "parameter_declaration" for one in parameters)
-    return required <= count <= len(parameters)
-
-
 def _instance_key(scope: Scope) -> tuple[Any, ...]:
     """What tells the instances of a template apart."""
     return tuple(
-        (name, value.const if isinstance(value, Expr) else id(value))
+        (name, argument_key(value))
         for name, value in sorted(scope.names.items())
-        if isinstance(value, Expr | CType)
+        if isinstance(value, Expr | CType | TemplateName)
     )

@@ -26,11 +26,24 @@ from portlint.verify.simulate.program import (
     text_of,
     walk,
 )
+from portlint.verify.simulate.templates import (
+    Choice,
+    TemplateName,
+    argument_key,
+    choose,
+    is_of_kind,
+    is_same_argument,
+    template_name,
+)
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
 if TYPE_CHECKING:
     import tree_sitter
 
+_COLLECTIVES = {"WarpReduce": 2, "WarpScan": 2, "BlockReduce": 6}
+"""and how many template arguments each has at most"""
+_STORAGE = Record("TempStorage", [("held", v.UCHAR)])
+"""of a collective: what it keeps there is its own business"""
 _ACCUMULATORS = ("acc_type", "acc_type_device", "opmath_type", "AccumulateType")
 MOST_CALLS = 60
 """calls within calls; beyond that code is taken to be recursive"""
@@ -46,6 +59,18 @@ class GroupType(CType):
     def __init__(self, kind: str, width: int = 0) -> None:
         super().__init__(f"{kind} of {width}" if width else kind)
         self.kind = kind
+        self.width = width
+
+
+class CollectiveType(CType):
+    """A collective of CUB or hipCUB: kind "WarpReduce", "WarpScan" or "BlockReduce", and its logical warp."""
+
+    size = 1
+
+    def __init__(self, kind: str, of: CType, width: int) -> None:
+        super().__init__(f"{kind} of {of}")
+        self.kind = kind
+        self.of = of
         self.width = width
 
 
@@ -155,8 +180,9 @@ class LambdaType(CType):
 class Instance:
     """A struct with its template arguments."""
 
-    def __init__(self, declaration: RecordDeclaration, scope: Scope) -> None:
-        self.declaration = declaration
+    def __init__(self, choice: Choice, scope: Scope) -> None:
+        self.choice = choice
+        self.declaration = choice.declaration
         self.scope = scope
         self.bases: list[Record] = []
         self.methods: dict[str, list[Function]] = {}
@@ -215,6 +241,7 @@ class Compiler:
         self.shared: dict[int, tuple[str, int | None]] = {}
         self.constants: dict[int, tuple[str, int, Callable[[Buffer], None] | None]] = {}
         self.width_aware = False
+        self.is_ported = False
         self.spans: set[tuple[int, int]] = set()
         """the lines of the statements of the file"""
         self.used: dict[int, Function] = {}
@@ -331,11 +358,10 @@ class Compiler:
                 return self.type_of(children(node)[0])
             case "decltype":
                 return self.expression(children(node)[0]).ctype
-            case "struct_specifier" | "class_specifier" if node.child_by_field_name("body") is None:
+            case "struct_specifier" | "class_specifier" | "union_specifier" if node.child_by_field_name("body") is None:
                 return self.named_type(text_of(node.child_by_field_name("name")), node)
-            case "struct_specifier" | "class_specifier":
-                name = text_of(node.child_by_field_name("name"))
-                return self.instantiated(RecordDeclaration(name, node, None, self.unit), [])
+            case "struct_specifier" | "class_specifier" | "union_specifier":
+                return self.instantiated(self.only_definition(node))
         raise self.undecided(f"type '{text_of(node)[:40]}'", node)
 
     def known_type(self, node: tree_sitter.Node | None) -> CType:
@@ -353,7 +379,7 @@ class Compiler:
         if name in self.program.aliases and name not in self._resolving:
             return self._alias(name, self.program.aliases[name], [], node)
         if name in self.program.records:
-            return self.instantiated(self._chosen(name, [], node), [])
+            return self.instantiated(choose(self, name, [], node))
         if name in self.program.enums:
             return v.INT
         short = name.rpartition("::")[2]
@@ -373,6 +399,12 @@ class Compiler:
             member = self.member_type(owner, text_of(name))
             if member is not None:
                 return member
+        if text_of(name) == "TempStorage" and scope is not None:
+            with suppress(Undecided):
+                is_template = scope.type == "template_type"
+                around = self._template_type(scope) if is_template else self.named_type(text_of(scope), scope)
+                if isinstance(around, CollectiveType):
+                    return _STORAGE
         if scope is not None and scope.type == "template_type":
             arguments = scope.child_by_field_name("arguments")
             given = children(arguments) if arguments is not None else []
@@ -388,6 +420,8 @@ class Compiler:
             return self.known_type(given[1 if self.template_value(given[0]) else 2])
         if name in ("remove_reference", "remove_const", "remove_cv", "decay", "remove_cvref") and len(given) == 1:
             return self.known_type(given[0])
+        if name == "aligned_storage" and given:
+            return Record(name, [("bytes", Array(v.UCHAR, self.template_value(given[0])))])
         return None
 
     @staticmethod
@@ -403,20 +437,40 @@ class Compiler:
         name = text_of(node.child_by_field_name("name"))
         arguments = node.child_by_field_name("arguments")
         given = children(arguments) if arguments is not None else []
+        found = self.scope.find(name)
+        if isinstance(found, TemplateName):
+            name = found.name
         if name == "thread_block_tile":
             return GroupType("tile", self.template_value(given[0]))
-        if name in ("conditional_t", "remove_reference_t", "remove_const_t", "remove_cv_t", "decay_t"):
-            found = self._library_type(name.removesuffix("_t"), given)
-            if found is not None:
-                return found
+        if name in (
+            "conditional_t",
+            "remove_reference_t",
+            "remove_const_t",
+            "remove_cv_t",
+            "decay_t",
+            "aligned_storage_t",
+        ):
+            library = self._library_type(name.removesuffix("_t"), given)
+            if library is not None:
+                return library
         if name in ("acc_type", "opmath_t", "opmath_type_t", "acc_t") and given:
             return self._accumulator(self.known_type(given[0]))
         if name in self.program.aliases:
             return self._alias(name, self.program.aliases[name], given, node)
         if name in self.program.records:
-            values = [self.template_argument(one) for one in given]
-            return self.instantiated(self._chosen(name, values, node), values)
+            return self.instantiated(choose(self, name, [self.template_argument(one) for one in given], node))
+        collective = self.collective(name, given)
+        if collective is not None:
+            return collective
         raise self.undecided(f"type '{name}' is defined elsewhere", node)
+
+    def collective(self, name: str, given: list[tree_sitter.Node]) -> CollectiveType | None:
+        """A collective of CUB or hipCUB; None for another template."""
+        if not 1 <= len(given) <= _COLLECTIVES.get(name, 0):
+            return None
+        is_of_warp = name.startswith("Warp")
+        width = self.template_value(given[1]) if is_of_warp and len(given) > 1 else self.machine.width
+        return CollectiveType(name, self.known_type(given[0]), width)
 
     def _alias(self, name: str, alias: Alias, given: list[tree_sitter.Node], node: tree_sitter.Node) -> CType:
         values = [self.template_argument(one) for one in given]
@@ -460,8 +514,10 @@ class Compiler:
             plain = node.child_by_field_name("declarator") is None and inner is not None
             if plain and inner is not None and inner.type in ("type_identifier", "identifier"):
                 found = self.scope.find(text_of(inner))
-                if isinstance(found, Expr):
+                if isinstance(found, Expr | TemplateName):
                     return found
+                if not isinstance(found, CType) and self._names_template(text_of(inner)):
+                    return TemplateName(text_of(inner))
                 is_type = isinstance(found, CType) or text_of(inner) in self.program.aliases
                 if not is_type and (
                     text_of(inner) in self.program.variables or text_of(inner) in self.program.enumerators
@@ -480,13 +536,20 @@ class Compiler:
             raise self.undecided(f"template argument '{text_of(node)}' is not known before the run", node)
         return expr
 
-    def bind_template(self, parameters: tree_sitter.Node, given: list[Any], node: tree_sitter.Node) -> None:
-        """Give template parameters their arguments, defaults included, in the present scope."""
+    def _names_template(self, name: str) -> bool:
+        """Whether a name without arguments is that of a template."""
+        alias = self.program.aliases.get(name)
+        return alias.template is not None if alias is not None else name in self.program.templates
+
+    def bind_template(self, parameters: tree_sitter.Node, given: list[Any], node: tree_sitter.Node) -> list[Any]:
+        """Give template parameters their arguments, defaults included, in the present scope; all of them in order."""
+        values = []
         for index, parameter in enumerate(children(parameters)):
             name = template_name(parameter)
             if parameter.type.startswith("variadic"):
                 raise self.undecided("a template takes any number of arguments", node)
             if name in self.scope.names:
+                values.append(self.scope.names[name])
                 continue
             if index < len(given) and given[index] is not None:
                 value = given[index]
@@ -496,47 +559,37 @@ class Compiler:
                 value = self.known_type(parameter.child_by_field_name("default_type"))
             else:
                 raise self.undecided(f"template parameter '{name}' is not known", node)
-            is_type = "type_parameter" in parameter.type or parameter.type.startswith("template_template")
-            if is_type is not isinstance(value, CType):
+            if not is_of_kind(parameter, value):
                 raise self.undecided(f"template parameter '{name}' does not fit", node)
             if isinstance(value, Expr):
                 wanted = self.type_of(parameter.child_by_field_name("type"))
                 value = self.converted(value, wanted, 0) if wanted is not None else value
+            values.append(value)
             if name:
                 self.scope.names[name] = value
+        return values
 
     # ---- structs --------------------------------------------------------------------------------------------------
 
-    def _chosen(self, name: str, values: list[Any], node: tree_sitter.Node) -> RecordDeclaration:
-        """The definition of a struct for these template arguments."""
-        general = [one for one in self.program.records[name] if one.special is None]
-        for one in self.program.records[name]:
-            if one.special is None:
-                continue
-            if one.template is not None and children(one.template):
-                raise self.undecided(f"'{name}' has partial specialisations", node)
-            wanted = [self.template_argument(argument) for argument in children(one.special)]
-            if len(wanted) == len(values) and all(map(_is_same_argument, wanted, values)):
-                return one
-        if len(general) != 1:
-            raise self.undecided(f"'{name}' has more than one definition", node)
-        return general[0]
+    def only_definition(self, node: tree_sitter.Node) -> Choice:
+        """A struct that stands where it is used."""
+        return Choice(RecordDeclaration(text_of(node.child_by_field_name("name")), node, None, self.unit), (), {})
 
-    def instantiated(self, declaration: RecordDeclaration, values: list[Any]) -> Record:
+    def instantiated(self, choice: Choice) -> Record:
         """The struct for template arguments."""
-        arguments = tuple(one.const if isinstance(one, Expr) else id(one) for one in values)
+        declaration = choice.declaration
         around = id(self.scope) if _is_nested(declaration.node) else 0
-        key = (declaration.unit, declaration.node.id, arguments, around)
+        key = (declaration.unit, declaration.node.id, tuple(map(argument_key, choice.arguments)), around)
         if key in self._records:
             return self._records[key]
         outer, self.scope = self.scope, Scope(self.scope if _is_nested(declaration.node) else None)
         unit, self.unit = self.unit, declaration.unit
         try:
-            if declaration.template is not None and declaration.special is None:
-                self.bind_template(declaration.template, values, declaration.node)
-            instance = Instance(declaration, self.scope)
+            self.scope.names.update(choice.names)
+            instance = Instance(choice, self.scope)
             fields = self._fields(instance)
-            record = Record(declaration.name, fields, instance)
+            is_union = declaration.node.type == "union_specifier"
+            record = Record(declaration.name, fields, instance, is_union=is_union)
             self.scope.names[declaration.name] = record
             self._records[key] = record
             return record
@@ -557,7 +610,7 @@ class Compiler:
                         instance.bases.append(record)
                         fields += [(name, ctype) for name, (_, ctype) in record.fields.items()]
                         if isinstance(record.declared, Instance):
-                            self.scope.names.update(record.declared.scope.names)
+                            self._inherit(record.declared)
         body = node.child_by_field_name("body")
         for member in children(body) if body is not None else ():
             template = None
@@ -580,13 +633,19 @@ class Compiler:
                     pass
         return fields
 
+    def _inherit(self, base: Instance) -> None:
+        """Let a struct see the types and constants of its base, whose template parameters are its own business."""
+        for name, value in base.scope.names.items():
+            if name not in base.choice.names:
+                self.scope.names.setdefault(name, value)
+
     def _field(self, member: tree_sitter.Node) -> list[tuple[str, CType]]:
         words = {text_of(one) for one in member.children if one.type.endswith(("specifier", "qualifier"))}
         named = member.child_by_field_name("type")
         if named is not None and named.type == "enum_specifier":
             self._enumerators(named)
             return []
-        if named is not None and named.type in ("struct_specifier", "class_specifier"):
+        if named is not None and named.type in ("struct_specifier", "class_specifier", "union_specifier"):
             name = text_of(named.child_by_field_name("name"))
             if named.child_by_field_name("body") is not None and name:
                 self.scope.names[name] = self.known_type(named)
@@ -639,9 +698,25 @@ class Compiler:
         if not isinstance(record.declared, Instance):
             return []
         own = [(one, record) for one in record.declared.methods.get(name, ())]
-        owner = record.declared.declaration.name
-        own += [(one, record) for one in self.program.functions.get(name, ()) if one.owner.partition("<")[0] == owner]
+        instance = record.declared
+        own += [(one, record) for one in self.program.functions.get(name, ()) if self._is_method_of(one, instance)]
         return own or [found for base in record.declared.bases for found in self.methods(base, name)]
+
+    def _is_method_of(self, function: Function, instance: Instance) -> bool:
+        """Whether a method that is defined outside structs is one of a struct: `X<T>::f` of any, `X<0>::f` of one."""
+        if function.owner.partition("<")[0] != instance.declaration.name:
+            return False
+        node = function.owner_type
+        listed = node.child_by_field_name("arguments") if node is not None else None
+        outer, self.scope = self.scope, Scope()
+        try:
+            written = [self.template_argument(one) for one in children(listed)] if listed is not None else []
+        except Undecided:
+            return True  # parameters of the template
+        finally:
+            self.scope = outer
+        pairs = zip(written, instance.choice.arguments, strict=False)
+        return all(is_same_argument(one, other) for one, other in pairs)
 
     # ---- declarators ----------------------------------------------------------------------------------------------
 
@@ -723,6 +798,25 @@ class Compiler:
             self.scope = outer
             self._resolving.discard(name)
 
+    def variable_template(self, name: str, given: list[tree_sitter.Node], node: tree_sitter.Node) -> Expr:
+        """A constant that is a template, for its arguments."""
+        found = self.program.variables.get(name)
+        value = found.declarator.child_by_field_name("value") if found is not None else None
+        if found is None or found.template is None or value is None or name in self.program.special_variables:
+            raise self.undecided(f"'{text_of(node)[:40]}' is defined elsewhere", node)
+        arguments = [self.template_argument(one) for one in given]
+        outer, self.scope = self.scope, Scope()
+        try:
+            self.bind_template(found.template, arguments, node)
+            named = self.type_of(found.declaration.child_by_field_name("type"))
+            expr = self._single(value)
+            expr = self.converted(expr, named, self.line(node)) if named is not None else expr
+        finally:
+            self.scope = outer
+        if expr.const is UNKNOWN:
+            raise self.undecided(f"'{text_of(node)[:40]}' is not known before the run", node)
+        return expr
+
     def _single(self, value: tree_sitter.Node) -> Expr:
         inner = children(value)
         return self.expression(inner[0] if value.type in ("initializer_list", "argument_list") and inner else value)
@@ -772,18 +866,9 @@ class Compiler:
             self.shared,
             self.constants,
             self.width_aware,
+            self.is_ported,
             self.spans,
         )
-
-
-def template_name(parameter: tree_sitter.Node) -> str:
-    """The name of a template parameter."""
-    named = parameter.child_by_field_name("name") or parameter.child_by_field_name("declarator")
-    if named is None:
-        named = next((one for one in parameter.named_children if one.type == "type_identifier"), None)
-        if named is not None and named == parameter.child_by_field_name("type"):
-            return ""
-    return text_of(named)
 
 
 def addressed_names(body: tree_sitter.Node) -> frozenset[str]:
@@ -806,9 +891,3 @@ def _is_nested(node: tree_sitter.Node) -> bool:
             return True
         around = around.parent
     return False
-
-
-def _is_same_argument(one: Any, other: Any) -> bool:
-    if isinstance(one, Expr) and isinstance(other, Expr):
-        return bool(one.const == other.const)
-    return isinstance(one, CType) and isinstance(other, CType) and v.same(one, other)

@@ -14,14 +14,14 @@ import msgspec
 
 from portlint.source import Source
 from portlint.verify.simulate import values as v
-from portlint.verify.simulate.compiler import template_name
 from portlint.verify.simulate.faults import Fault, Undecided
-from portlint.verify.simulate.inputs import DISTINCT, asks_for_lane, fill_by
+from portlint.verify.simulate.inputs import DISTINCT, asks_for_lane, fill_by, is_block_size
 from portlint.verify.simulate.launch import compile_kernel, execute, program_of
-from portlint.verify.simulate.machine import Dimensions, Machine
-from portlint.verify.simulate.outcome import Counterexample, Outcome, equal, is_about, relaxed, shown
-from portlint.verify.simulate.program import Function, children, declared_name, line_of, text_of
+from portlint.verify.simulate.machine import Code, Dimensions, Machine, ports_of
+from portlint.verify.simulate.outcome import Counterexample, Outcome, agreed, equal, is_about, relaxed, shown
+from portlint.verify.simulate.program import Function, children, declared_name, line_of, text_of, walk
 from portlint.verify.simulate.statements import Statements
+from portlint.verify.simulate.templates import is_of_kind, is_template, template_name
 from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ _REDUCTIONS: Sequence[tuple[Callable[[list[Any]], Any], bool]] = (
 )  # fmt: skip
 """and whether a few different values would show them where there is none"""
 _WARP = 32
+_OF_A_WARP = re.compile(r"warp|width|size|lane", re.IGNORECASE)
 _FEW = 8
 
 
@@ -57,7 +58,8 @@ def driven(
             return is_about(fault, line, breaks=breaks)
 
         try:
-            return _judged(written, function, reference, target, keeps, matters)
+            ports = ports_of(target) if _is_ported(written, target) else [target]
+            return agreed([_judged(written, function, reference, one, keeps, matters) for one in ports])
         except _Unsuitable as error:
             reasons.append(error)
     raise reasons[0]
@@ -138,10 +140,19 @@ def _faulty(function: Function, fault: Fault, launch: str, valid: int, last: int
     return Outcome("proven", reason, function.name, found, valid)
 
 
-def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Result:
+def _compiled(source: Source, machine: Machine) -> Code:
     program = program_of(source, machine)
     kernel = next(one for one in program.functions[_NAME] if one.is_kernel)
-    code, _ = compile_kernel(program, machine, kernel)
+    return compile_kernel(program, machine, kernel)[0]
+
+
+def _is_ported(source: Source, machine: Machine) -> bool:
+    """Whether what the function does depends on how PTX is ported to a machine."""
+    return _compiled(source, machine).is_ported
+
+
+def _run(source: Source, machine: Machine, block: Dimensions, fill: Any) -> Result:
+    code = _compiled(source, machine)
     numbers = {name: 2 for name, ctype, _ in code.parameters if isinstance(ctype, Scalar)}
     return execute(code, block, numbers, fill)
 
@@ -272,23 +283,48 @@ def _kernel_text(source: Source, function: Function, machine: Machine, keeps: in
 
 
 def _template(compiler: Statements, function: Function) -> str:
-    """Arguments for the template parameters, which the compiler is told as well."""
+    """Arguments for the template parameters, which the compiler is told as well: those of a call, or plausible ones."""
     given: list[str] = []
     if function.template is None:
         return ""
-    for parameter in children(function.template):
+    called = _called_with(compiler, function)
+    for index, parameter in enumerate(children(function.template)):
         name = template_name(parameter)
-        if parameter.type.startswith("optional"):
+        if index < len(called):
+            text, value = called[index]
+        elif parameter.type.startswith("optional"):
             break
-        if "type_parameter" in parameter.type:
-            compiler.scope.names[name] = v.FLOAT
-            given.append("float")
+        elif is_template(parameter):
+            raise Undecided(f"template parameter '{name}' is not known", function.first_line)
+        elif "type_parameter" in parameter.type:
+            text, value = "float", v.FLOAT
         else:
-            value = _WARP if re.search(r"warp|width|size|lane", name, re.IGNORECASE) else 4
-            compiler.scope.names[name] = compiler.const(value, v.INT)
-            given.append(str(value))
+            number = _THREADS if is_block_size(name) else _WARP if _OF_A_WARP.search(name) else 4
+            text, value = str(number), compiler.const(number, v.INT)
+        compiler.scope.names[name] = value
+        given.append(text)
     compiler.bind_template(function.template, [], function.node)
     return f"<{', '.join(given)}>" if given else ""
+
+
+def _called_with(compiler: Statements, function: Function) -> list[tuple[str, Any]]:
+    """The template arguments of a call that the file knows without the function around it: texts and values."""
+    assert function.template is not None
+    parameters = children(function.template)
+    for name in walk(compiler.program.root, "template_function"):
+        around = name.parent
+        listed = name.child_by_field_name("arguments")
+        if around is None or around.type != "call_expression" or listed is None:
+            continue
+        if text_of(name.child_by_field_name("name")) != function.name or len(children(listed)) > len(parameters):
+            continue
+        try:
+            found = [(text_of(one), compiler.template_argument(one)) for one in children(listed)]
+        except Undecided:
+            continue  # those of the function that the call is in
+        if all(is_of_kind(parameter, value) for parameter, (_, value) in zip(parameters, found, strict=False)):
+            return found
+    return []
 
 
 class _Writer:

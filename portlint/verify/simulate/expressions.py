@@ -19,8 +19,10 @@ from portlint.verify.simulate.compiler import (
     LambdaType,
     Place,
 )
+from portlint.verify.simulate.constants import trait
 from portlint.verify.simulate.faults import Fault, Undecided
 from portlint.verify.simulate.machine import Evaluate, Wave, pointee
+from portlint.verify.simulate.pairs import pair_operator
 from portlint.verify.simulate.program import children, text_of
 from portlint.verify.simulate.values import Array, CType, Lanes, Pointer, Record, Scalar, Values
 
@@ -183,8 +185,26 @@ class Expressions(Compiler):
                 return found
             raise self.undecided(f"'{text_of(node)}'", node)
         if scope is not None and scope.type == "template_type":
-            raise self.undecided(f"'{text_of(node)}' is defined elsewhere", node)
+            known = self._trait(scope, "") if text_of(name) == "value" else None
+            if known is None:
+                raise self.undecided(f"'{text_of(node)}' is defined elsewhere", node)
+            return known
         return self.expression(name)
+
+    def _template_function(self, node: tree_sitter.Node) -> Expr:
+        """`is_same_v<A, B>`, or a constant that is a template."""
+        known = self._trait(node, "_v")
+        if known is not None:
+            return known
+        name, listed = text_of(node.child_by_field_name("name")), node.child_by_field_name("arguments")
+        return self.variable_template(name, children(listed) if listed is not None else [], node)
+
+    def _trait(self, node: tree_sitter.Node, ending: str) -> Expr | None:
+        name, listed = text_of(node.child_by_field_name("name")), node.child_by_field_name("arguments")
+        if not name.endswith(ending) or name in self.program.records:
+            return None
+        said = trait(self, name.removesuffix(ending), children(listed) if listed is not None else [], node)
+        return None if said is None else self.const(int(said), v.BOOL)
 
     # ---- conversions ----------------------------------------------------------------------------------------------
 
@@ -271,7 +291,8 @@ class Expressions(Compiler):
         if isinstance(left.ctype, Pointer) or isinstance(right.ctype, Pointer):
             return self._pointer_arithmetic(symbol, left, right, node)
         if not isinstance(left.ctype, Scalar) or not isinstance(right.ctype, Scalar):
-            called = self.operator_call(f"operator{symbol}", [left, right], node)
+            called = pair_operator(symbol, left, right)
+            called = called or self.operator_call(f"operator{symbol}", [left, right], node)
             if called is None:
                 raise self.undecided(f"'{text_of(node)[:40]}' of '{left.ctype}' and '{right.ctype}'", node)
             return called
@@ -672,6 +693,8 @@ class Expressions(Compiler):
                 return [None if one is None else (one[0], one[1] + at) for one in address(wave, lanes)]
 
             return self.placed(Cell(ctype, moved, self.line(node)))
+        if record.is_union:
+            raise self.undecided("a member of a union that is in no memory", node)
         first, last = record.leaf_range(name)
         ev = held.ev
         if isinstance(ctype, Array):
@@ -689,8 +712,12 @@ class Expressions(Compiler):
             return self.assignable(self.expression(inner[0]), ctype, node) if inner else self.zero(ctype, node)
         if isinstance(ctype.declared, Instance) and self.methods(ctype, ctype.declared.declaration.name):
             return self.construct(ctype, [self.expression(one) for one in inner], node)
-        cells = {at: expr for at, _, expr in self.initialised(node, ctype, self.line(node))}
-        evs = [cells[at].ev for at, _ in ctype.leaves]
+        if ctype.is_union and not inner:
+            return self.zero(ctype, node)
+        cells = {(at, leaf): expr for at, leaf, expr in self.initialised(node, ctype, self.line(node))}
+        if not cells.keys() >= set(ctype.leaves):
+            raise self.undecided("a union is initialised", node)
+        evs = [cells[leaf].ev for leaf in ctype.leaves]
         return Expr(ctype, lambda wave, lanes: list(zip(*(one(wave, lanes) for one in evs), strict=True)))
 
     def zero(self, ctype: CType, node: tree_sitter.Node) -> Expr:
@@ -710,7 +737,7 @@ class Expressions(Compiler):
         if isinstance(ctype, Array):
             parts = [(index * ctype.of.size, ctype.of) for index in range(ctype.length or 0)]
         elif isinstance(ctype, Record):
-            parts = list(ctype.fields.values())
+            parts = list(ctype.fields.values())[: 1 if ctype.is_union else None]
         items = children(node) if node is not None and node.type == "initializer_list" else []
         for index, (at, part) in enumerate(parts):
             item = items[index] if index < len(items) else None

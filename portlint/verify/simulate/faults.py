@@ -15,6 +15,10 @@ class Undecided(Exception):
         return f"line {self.line}: {self.reason}" if self.line else self.reason
 
 
+class OutOfTime(Undecided):
+    """There is no time left to run it."""
+
+
 class Fault(Exception):
     """The code does what has no defined result on that machine.
 

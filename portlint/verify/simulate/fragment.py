@@ -7,6 +7,7 @@ number of the thread, all lanes of a wave get there together.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from portlint.verify.simulate.faults import Undecided
@@ -30,11 +31,8 @@ _OF_THE_THREAD = re.compile(
 
 def left_out_by(program: Program, line: int, target: Machine) -> Outcome | None:
     """The proof that a call on a line leaves lanes out; None where the call may be made by some lanes only."""
-    for call in walk(program.root, "call_expression"):
-        name = text_of(call.child_by_field_name("function"))
-        if not _SYNC.fullmatch(name) or not line_of(call) <= line <= call.end_point[0] + 1:
-            continue
-        mask = _constant_mask(program, call, target)
+    for name, call, arguments in calls_on(program, line):
+        mask = _constant_mask(program, call, arguments[0], target)
         if mask is None or not mask or _may_diverge(call):
             continue
         outside = [lane for lane in range(target.width) if not mask >> lane & 1]
@@ -48,23 +46,30 @@ def left_out_by(program: Program, line: int, target: Machine) -> Outcome | None:
 _REFERENCE_WIDTH = 32
 
 
-def _constant_mask(program: Program, call: tree_sitter.Node, target: Machine) -> int | None:
+def calls_on(program: Program, line: int) -> Iterator[tuple[str, tree_sitter.Node, list[tree_sitter.Node]]]:
+    """The calls on a line of the toolkit's functions with a mask: their names, themselves, and their arguments."""
+    for call in walk(program.root, "call_expression"):
+        name = text_of(call.child_by_field_name("function"))
+        listed = call.child_by_field_name("arguments")
+        arguments = children(listed) if listed is not None else []
+        on_line = line_of(call) <= line <= call.end_point[0] + 1
+        if on_line and arguments and _SYNC.fullmatch(name) and name not in program.functions:
+            yield name, call, arguments
+
+
+def _constant_mask(program: Program, call: tree_sitter.Node, argument: tree_sitter.Node, target: Machine) -> int | None:
     """The mask of a call as the target takes it, if it is a constant."""
-    listed = call.child_by_field_name("arguments")
-    arguments = children(listed) if listed is not None else []
-    if not arguments:
-        return None
     compiler = Statements(program, target)
-    for declaration in _constants_before(call):
+    for declaration in constants_before(call):
         compiler.statement(declaration)
     try:
-        value = compiler.constant(arguments[0])
+        value = compiler.constant(argument)
     except Undecided:
         return None
     return value & ((1 << target.width) - 1)
 
 
-def _constants_before(call: tree_sitter.Node) -> list[tree_sitter.Node]:
+def constants_before(call: tree_sitter.Node) -> list[tree_sitter.Node]:
     """The constants that the blocks around a call define before it, those of the outer blocks first."""
     found: list[tree_sitter.Node] = []
     node = call.parent

@@ -10,25 +10,27 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from portlint.verify.simulate import values as v
-from portlint.verify.simulate.compiler import UNKNOWN, Compiler, Expr, template_name
+from portlint.verify.simulate.compiler import UNKNOWN, Compiler, Expr
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.launch import Fill
+from portlint.verify.simulate.launches import KernelLaunch, launches_of
 from portlint.verify.simulate.machine import Dimensions
 from portlint.verify.simulate.program import Function, Program, children, declared_name, text_of, walk
 from portlint.verify.simulate.statements import Statements
-from portlint.verify.simulate.values import CType, Record, Scalar
+from portlint.verify.simulate.templates import TemplateName, is_template, template_name
+from portlint.verify.simulate.values import Array, CType, Pointer, Record, Scalar
 
 if TYPE_CHECKING:
     import tree_sitter
 
     from portlint.source import Source
-    from portlint.source.node import Node
     from portlint.verify.simulate.machine import Machine
 
 _PLAUSIBLE_BLOCKS = (256, 64, 128, 1024)
 _SMALL_BLOCK = 32
 """tried where nothing else fits: on the target it is half a wave, which code that asks for its width need not serve"""
 _BLOCK_NAMES = re.compile(r"block|threads?|nt$|tpb|tb_?size|cta", re.IGNORECASE)
+_PER_OTHERS = re.compile(r"per(?!_?(?:block|cta|tb))", re.IGNORECASE)
 _WARP_NAMES = re.compile(r"warp|wave|lanes?", re.IGNORECASE)
 _SIZES = re.compile(
     r"^(n|m|k|num\w*|n_\w+|size\w*|\w*_size|len\w*|\w*_len\w*|count\w*|\w*_count|elements?|total\w*|numel|rows?|cols?|dim\w*"
@@ -65,15 +67,17 @@ class Trial(msgspec.Struct, frozen=True):
 
     dimensions: Dimensions
     template: Mapping[str, Any]
-    numbers: Mapping[str, int | float]
-    """the scalar parameters"""
+    numbers: Mapping[str, Any]
+    """the scalar parameters, and by offset those in structs"""
+    fields: Mapping[str, Fields]
+    """what the structs of a buffer hold"""
     profile: Profile
     is_guess: bool = False
     """whether its block is smaller than the waves of the target, and nobody says that the kernel serves it"""
 
     def __str__(self) -> str:
         grid, block = (" x ".join(map(str, _cut(one))) for one in (self.dimensions.grid, self.dimensions.block))
-        given = ", ".join(f"{name} = {value}" for name, value in self.numbers.items())
+        given = ", ".join(f"{name} = {value}" for name, value in self.numbers.items() if not isinstance(value, Mapping))
         template = ", ".join(f"{name} = {_shown(value)}" for name, value in self.template.items())
         parts = [f"<<<{grid}, {block}>>>", given, template, f"inputs of seed {self.profile.seed}"]
         return "; ".join(part for part in parts if part)
@@ -85,6 +89,18 @@ def _cut(axes: tuple[int, int, int]) -> tuple[int, ...]:
 
 def _shown(value: Any) -> str:
     return str(value.const if isinstance(value, Expr) else value)
+
+
+def fill_of(trial: Trial) -> Fill:
+    """The inputs of a launch."""
+    by_profile, known = fill_by(trial.profile), trial.fields
+
+    def fill(name: str, at: int, ctype: CType) -> Any:
+        fields = known.get(name)
+        held = fields.held.get(at % fields.size) if fields is not None and isinstance(ctype, Scalar) else None
+        return by_profile(name, at, ctype) if held is None else held
+
+    return fill
 
 
 def fill_by(profile: Profile) -> Fill:
@@ -114,20 +130,20 @@ def _mixed(number: int) -> int:
 
 def trials(source: Source, program: Program, machine: Machine, kernel: Function, most: int) -> Iterator[Trial]:
     """Launches that fit a kernel, different ones first."""
-    launches = launches_of(source, kernel.name)
+    launches = launches_of(source, program, machine, kernel.name)
     blocks, are_known = _blocks(source, kernel, launches)
     templates = list(islice(_templates(program, machine, kernel, launches), _MOST_TEMPLATES)) or [{}]
+    shapes = list(product(blocks, templates))
     two_dimensional = "threadIdx.y" in text_of(kernel.node)
     found = (
-        Trial(dimensions, chosen, numbers, profile, not are_known and block < machine.width)
-        for variant, (turn, (at, (block, template))) in enumerate(
-            product(range(len(PROFILES)), enumerate(product(blocks, templates)))
-        )
+        Trial(dimensions, chosen, numbers, fields, profile, not are_known and block < machine.width)
+        for number, (turn, (at, (block, template))) in enumerate(product(range(most), enumerate(shapes)))
+        for variant in (number + turn // len(PROFILES),)  # later turns pair their inputs with other sizes
         for profile in (PROFILES[(turn + at) % len(PROFILES)],)
         if block < _MOST_BLOCK or turn == 0 or len(blocks) == 1
         for dimensions in (Dimensions(block=_shape(block, two_dimensional), grid=(2 if variant % 2 else 1, 1, 1)),)
         for chosen in (_for_block(template, block),)
-        for numbers in (_numbers(program, machine, kernel, chosen, dimensions, variant, launches),)
+        for numbers, fields in (_given(program, machine, kernel, chosen, dimensions, variant, launches),)
     )
     return islice(found, most)
 
@@ -139,44 +155,7 @@ def _shape(block: int, two_dimensional: bool) -> tuple[int, int, int]:
     return across, max(1, block // across), 1
 
 
-# ---- launches in the file -----------------------------------------------------------------------------------------
-
-
-class KernelLaunch(msgspec.Struct, frozen=True):
-    """A launch that the file has."""
-
-    blocks: tuple[int, ...]
-    """the threads of a block, where that is known"""
-    template: tuple[str, ...]
-    """its template arguments as they are written"""
-    arguments: tuple[int | None, ...]
-    """those that are constants"""
-
-
-def launches_of(source: Source, name: str) -> list[KernelLaunch]:
-    """The launches of a kernel in the file."""
-    found = []
-    for call in source.root.walk("call_expression"):
-        if name not in call.text:
-            continue
-        config = source.analysis.launch(call)  # type: ignore[attr-defined]
-        if config is None or _kernel_name(config.kernel) != name:
-            continue
-        sizes = tuple(dict.fromkeys(size for size, _ in config.block.block_sizes))
-        given = tuple(_integer(one) for one in call.arguments)
-        template = tuple(one.text for one in config.template_arguments)
-        found.append(KernelLaunch(sizes, template, given if config.kernel.text in call["function"].text else ()))
-    return found
-
-
-def _integer(node: Node) -> int | None:
-    value = node.constant
-    return int(value) if isinstance(value, int) else None
-
-
-def _kernel_name(kernel: Node) -> str:
-    named = next(kernel.walk("template_function"), None)
-    return (named["name"].text if named is not None else kernel.text.strip("()& ")).rpartition("::")[2]
+# ---- blocks ----------------------------------------------------------------------------------------------------------
 
 
 def _blocks(source: Source, kernel: Function, launches: list[KernelLaunch]) -> tuple[list[int], bool]:
@@ -242,7 +221,11 @@ def _written(compiler: Compiler, parameters: list[tree_sitter.Node], given: tupl
     found: dict[str, Any] = {}
     for parameter, text in zip(parameters, given, strict=False):
         try:
-            if "type_parameter" in parameter.type:
+            if is_template(parameter):
+                if text not in compiler.program.templates:
+                    break
+                found[template_name(parameter)] = TemplateName(text)
+            elif "type_parameter" in parameter.type:
                 found[template_name(parameter)] = compiler.named_type(text, parameter)
             elif text.isdigit():
                 found[template_name(parameter)] = compiler.const(int(text), v.INT)
@@ -259,7 +242,9 @@ def _written(compiler: Compiler, parameters: list[tree_sitter.Node], given: tupl
 
 def _candidates(compiler: Compiler, parameter: tree_sitter.Node) -> list[Any]:
     name = template_name(parameter)
-    if parameter.type.startswith(("variadic", "template_template")):
+    if is_template(parameter) and (known := _template_for(compiler.program, parameter)) is not None:
+        return [known]
+    if parameter.type.startswith("variadic") or is_template(parameter):
         raise Undecided(f"template parameter '{name}' is not known", parameter.start_point[0] + 1)
     if parameter.type.startswith("optional"):
         default = parameter.child_by_field_name("default_value")
@@ -281,10 +266,22 @@ def _candidates(compiler: Compiler, parameter: tree_sitter.Node) -> list[Any]:
     ctype = compiler.known_type(parameter.child_by_field_name("type"))
     if ctype is v.BOOL:
         return [compiler.const(0, v.BOOL), compiler.const(1, v.BOOL)]
-    if _BLOCK_NAMES.search(name) and not _WARP_NAMES.search(name):
+    if is_block_size(name):
         return [_OfBlock()]
     values = (32,) if _WARP_NAMES.search(name) else (4, 1)
     return [compiler.const(one, v.INT) for one in values]
+
+
+def _template_for(program: Program, parameter: tree_sitter.Node) -> TemplateName | None:
+    """A class template that the file passes to some template, and that takes what a parameter is to take."""
+    wanted = parameter.child_by_field_name("parameters")
+    kinds = [one.type.removeprefix("optional_") for one in children(wanted)] if wanted is not None else []
+    for listed in walk(program.root, "template_argument_list"):
+        for name in map(text_of, children(listed)):
+            taken = program.templates.get(name, [])
+            if any([one.type.removeprefix("optional_") for one in children(each)] == kinds for each in taken):
+                return TemplateName(name)
+    return None
 
 
 class _OfBlock:
@@ -298,10 +295,19 @@ def _for_block(template: Mapping[str, Any], block: int) -> dict[str, Any]:
     }
 
 
-# ---- scalar parameters --------------------------------------------------------------------------------------------
+# ---- parameters ---------------------------------------------------------------------------------------------------
 
 
-def _numbers(
+class Fields(msgspec.Struct, frozen=True):
+    """What the fields of structs in a buffer hold, where their names say it."""
+
+    size: int
+    """of a struct"""
+    held: Mapping[int, int | float]
+    """by offset in it"""
+
+
+def _given(
     program: Program,
     machine: Machine,
     kernel: Function,
@@ -309,42 +315,82 @@ def _numbers(
     dimensions: Dimensions,
     variant: int,
     launches: list[KernelLaunch],
-) -> dict[str, int | float]:
-    """A number for each scalar parameter, by its name and type."""
+) -> tuple[dict[str, Any], dict[str, Fields]]:
+    """A number for each scalar parameter, by its name and type, and what the structs hold that others lead to."""
     compiler = Statements(program, machine)
     compiler.unit = kernel.unit
     compiler.scope.names.update(template)
-    threads, blocks = dimensions.threads, dimensions.grid[0]
-    asks_for_blocks = "blockIdx" in text_of(kernel.node)
-    total = threads * blocks if asks_for_blocks else threads
-    size = (total, total - 5, total // 2 + 3, 2 * min(total, 512) + 7)[variant % 4]
-    found: dict[str, int | float] = {}
-    several = 0
+    numbers = _Numbers(kernel, dimensions, variant)
+    found: dict[str, Any] = {}
+    fields: dict[str, Fields] = {}
     fixed = [one.arguments for one in launches if len(one.arguments) == len(kernel.parameters)]
     for place, parameter in enumerate(kernel.parameters):
         name = text_of(declared_name(parameter.child_by_field_name("declarator")))
         ctype = compiler.parameter_type(parameter, None)[0]
         if isinstance(ctype, Record):
-            continue
+            found[name] = numbers.of_fields(ctype)
+            for at, _, leaf in named_leaves(ctype):
+                fields |= numbers.pointed_to(f"{name}+{at}", leaf)
+        fields |= numbers.pointed_to(name, ctype)
         if not isinstance(ctype, Scalar):
             continue
         given = {one[place] for one in fixed}
-        if len(given) == 1 and (value := given.pop()) is not None:
-            found[name] = value
-        elif ctype.is_float:
-            found[name] = 1e-5 if "eps" in name.lower() else 0.5 if variant % 2 else 1.0
-        elif ctype.kind == "b":
-            found[name] = variant % 2
-        elif _ZEROS.search(name):
-            found[name] = 0
-        elif _SIZES.match(name):
-            found[name] = blocks if several and _ROWS.search(name) else max(1, size)
-            several += 1
-        elif _BLOCK_NAMES.search(name):
-            found[name] = threads
-        else:
-            found[name] = 1 + variant % 3
-    return found
+        known = given.pop() if len(given) == 1 else None
+        found[name] = known if known is not None else numbers.of(name, ctype)
+    return found, fields
+
+
+class _Numbers:
+    """Numbers that fit a launch, by what they are called."""
+
+    def __init__(self, kernel: Function, dimensions: Dimensions, variant: int) -> None:
+        self.threads, self.blocks, self.variant = dimensions.threads, dimensions.grid[0], variant
+        total = self.threads * self.blocks if "blockIdx" in text_of(kernel.node) else self.threads
+        self.size = (total, total - 5, total // 2 + 3, 2 * min(total, 512) + 7)[variant % 4]
+        self.sizes = 0
+        """how many have been given"""
+
+    def of(self, name: str, ctype: Scalar) -> int | float:
+        """The number for a scalar."""
+        if ctype.is_float:
+            return 1e-5 if "eps" in name.lower() else 0.5 if self.variant % 2 else 1.0
+        if ctype.kind == "b":
+            return self.variant % 2
+        if _ZEROS.search(name):
+            return 0
+        if _SIZES.match(name):
+            self.sizes += 1
+            return self.blocks if self.sizes > 1 and _ROWS.search(name) else max(1, self.size)
+        return self.threads if _BLOCK_NAMES.search(name) else 1 + self.variant % 3
+
+    def of_fields(self, record: Record) -> dict[int, int | float]:
+        """The numbers for the fields of a struct whose names say what they are; the others are data."""
+        return {
+            at: self.of(name, leaf)
+            for at, name, leaf in named_leaves(record)
+            if isinstance(leaf, Scalar) and not leaf.is_float and (_ZEROS.search(name) or _SIZES.match(name))
+        }
+
+    def pointed_to(self, name: str, ctype: CType) -> dict[str, Fields]:
+        """What the structs of a buffer hold, every other time: the same in all of them, it could hide a mistake."""
+        of = ctype.to if isinstance(ctype, Pointer) else None
+        if not isinstance(of, Record) or not self.variant % 2:
+            return {}
+        return {name: Fields(of.size, self.of_fields(of))}
+
+
+def named_leaves(record: Record) -> Iterator[tuple[int, str, CType]]:
+    """The scalars in a struct: offset, name without what marks a member, and type; no arrays."""
+    for name, (at, ctype) in record.fields.items():
+        if isinstance(ctype, Record):
+            yield from ((at + inner, field, leaf) for inner, field, leaf in named_leaves(ctype))
+        elif not isinstance(ctype, Array):
+            yield at, name.removeprefix("m_").strip("_"), ctype
+
+
+def is_block_size(name: str) -> bool:
+    """Whether a number is that of the threads of a block, and not a number per thread, or of threads per something."""
+    return all((_BLOCK_NAMES.search(name), not _WARP_NAMES.search(name), not _PER_OTHERS.search(name)))
 
 
 def asks_for_lane(name: str) -> bool:

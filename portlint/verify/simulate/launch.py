@@ -42,7 +42,7 @@ class Result(msgspec.Struct):
 def program_of(source: Source, machine: Machine) -> Program:
     """The definitions of a file and its headers, as a machine's compiler sees them."""
     known = _PROGRAMS.setdefault(source, {})
-    key = (machine.width, machine.platform, tuple(sorted(machine.macros.items())))
+    key = (machine.width, machine.platform, tuple(sorted(machine.macros.items())), machine.edits)
     if key not in known:
         known[key] = Program(preprocess(source, machine))
     return known[key]
@@ -61,7 +61,7 @@ def compile_kernel(
         code = compiler.kernel(kernel, dict(template or {}))
     except RecursionError:
         raise Undecided("the code is nested too deeply", kernel.first_line) from None
-    code.width_aware = compiler.width_aware
+    code.width_aware, code.is_ported = compiler.width_aware, compiler.is_ported
     return code, compiler
 
 
@@ -72,51 +72,60 @@ def execute(
 
     A pointer that is given nothing gets a buffer that grows, filled by `fill`. Raises Fault and Undecided.
     """
-    buffers: dict[str, Buffer] = {}
-    given = {
-        name: _argument(name, ctype, arguments.get(name), fill, buffers) for name, ctype, _ in code.parameters
-    }  # fmt: skip
+    memory = _Memory(fill)
+    given = {name: memory.argument(name, ctype, arguments.get(name)) for name, ctype, _ in code.parameters}
     module = {}
     for key, (name, size, filler) in code.constants.items():
-        buffer = module[key] = _grown(name, size, fill)
+        module[key] = memory.grown(name, size)
         if filler is not None:
-            filler(buffer)
-        buffers[name] = buffer
+            filler(module[key])
     launch = Launch(code, dimensions, given, module)
     launch.until = until
     waves = run(launch, seed)
-    return Result(buffers, launch, waves)
+    return Result(memory.buffers, launch, waves)
 
 
-def _grown(name: str, size: int | None, fill: Fill) -> Buffer:
-    return Buffer(name, size, lambda at, ctype: fill(name, at, ctype))
+class _Memory:
+    """What the host has allocated: every pointer that it hands over, or stores, points to a buffer of its own."""
 
+    def __init__(self, fill: Fill) -> None:
+        self.fill = fill
+        self.buffers: dict[str, Buffer] = {}
 
-def _argument(name: str, ctype: CType, given: Any, fill: Fill, buffers: dict[str, Buffer]) -> Any:
-    if isinstance(ctype, Pointer):
-        if isinstance(given, Sequence):
-            buffers[name] = _filled(name, ctype, given)
-        elif given is None:
-            if isinstance(ctype.to, Pointer):
-                raise Undecided(f"'{name}' points to pointers")
-            buffers[name] = _grown(name, None, fill)
-        return buffers[name], 0
-    if isinstance(ctype, Scalar):
-        if given is None:
-            raise Undecided(f"'{name}' is not given")
-        source = v.DOUBLE if isinstance(given, float) else v.LONG
-        return v.convert_one(given, source, ctype)
-    if isinstance(ctype, Record):
-        return tuple(_leaf(name, at, leaf, given, fill, buffers) for at, leaf in ctype.leaves)
-    raise Undecided(f"'{name}' is of type '{ctype}'")
+    def grown(self, name: str, size: int | None = None) -> Buffer:
+        """A buffer that is filled as it is read."""
 
+        def content(at: int, ctype: CType) -> Any:
+            if isinstance(ctype, Pointer):
+                return self.grown(f"{name}+{at}"), 0
+            return self.fill(name, at, ctype)
 
-def _leaf(name: str, at: int, leaf: CType, given: Any, fill: Fill, buffers: dict[str, Buffer]) -> Any:
-    path = f"{name}+{at}"
-    value = given.get(at) if isinstance(given, Mapping) else None
-    if isinstance(leaf, Scalar) and value is None:
-        return fill(path, 0, leaf)
-    return _argument(path, leaf, value, fill, buffers)
+        self.buffers[name] = Buffer(name, size, content)
+        return self.buffers[name]
+
+    def argument(self, name: str, ctype: CType, given: Any) -> Any:
+        """The value of a parameter."""
+        if isinstance(ctype, Pointer):
+            if isinstance(given, Sequence):
+                self.buffers[name] = _filled(name, ctype, given)
+            elif given is None:
+                self.grown(name)
+            return self.buffers[name], 0
+        if isinstance(ctype, Scalar):
+            if given is None:
+                raise Undecided(f"'{name}' is not given")
+            source = v.DOUBLE if isinstance(given, float) else v.LONG
+            return v.convert_one(given, source, ctype)
+        if isinstance(ctype, Record):
+            return tuple(self._leaf(name, at, leaf, given) for at, leaf in ctype.leaves)
+        raise Undecided(f"'{name}' is of type '{ctype}'")
+
+    def _leaf(self, name: str, at: int, leaf: CType, given: Any) -> Any:
+        path = f"{name}+{at}"
+        value = given.get(at) if isinstance(given, Mapping) else None
+        if isinstance(leaf, Scalar) and value is None:
+            return self.fill(path, 0, leaf)
+        return self.argument(path, leaf, value)
 
 
 def _filled(name: str, pointer: Pointer, given: Sequence[Any]) -> Buffer:
@@ -134,10 +143,23 @@ def _filled(name: str, pointer: Pointer, given: Sequence[Any]) -> Buffer:
 
 
 def written(result: Result) -> dict[tuple[str, int], tuple[CType, Any, int]]:
-    """The cells that the kernel has written, by buffer and offset."""
-    return {
-        (name, at): cell
+    """The cells that the kernel has written, by buffer and offset; the launches that it makes are like cells."""
+    found: dict[tuple[str, int], tuple[CType, Any, int]] = {
+        (name, at): cell if isinstance(cell[0], Scalar) else (_ADDRESS, _named(cell[1]), cell[2])
         for name, buffer in result.buffers.items()
         for at, cell in buffer.cells.items()
         if cell[2] != HOST
     }
+    for number, (launched, thread) in enumerate(sorted(result.launch.launched)):
+        found["launches", number] = (_LAUNCH, launched, thread)
+    return found
+
+
+_LAUNCH, _ADDRESS = CType("launch"), CType("address")
+
+
+def _named(address: Any) -> str | None:
+    """An address, the same for the same place in whichever run; None for an undefined one."""
+    if address is None:
+        return None
+    return f"{address[0].name}+{address[1]}" if address[0] is not None else "nullptr"

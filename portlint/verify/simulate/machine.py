@@ -10,17 +10,25 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from portlint.verify.simulate.faults import Fault, Undecided
+from portlint.verify.simulate.faults import Fault, OutOfTime, Undecided
 from portlint.verify.simulate.memory import HOST, Address, Buffer
 from portlint.verify.simulate.values import CType, Lanes, Pointer, Record, Values
 
-Step: TypeAlias = "Generator[tuple[str, list[int]], Any, Lanes]"
+Step: TypeAlias = "Generator[tuple[str, list[Any]], Any, Lanes]"
 """a statement being executed: yields where the wave waits for the block, returns the lanes that come out of it"""
 Evaluate: TypeAlias = "Callable[[Wave, Lanes], Values]"
 Execute: TypeAlias = "Callable[[Wave, Lanes], Step]"
 
 _MOST_STEPS = 1_500_000
 """lane steps of loops in one launch; code that takes longer is taken to wait for something"""
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """Another text for one line of a file."""
+
+    file: str
+    line: int
+    text: str
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -34,11 +42,23 @@ class Machine(msgspec.Struct, frozen=True):
     """whether a `*_sync` whose mask does not fit the lanes that execute is a fault; else they all take part"""
     stale: str = ""
     """what a shuffle finds in a lane that does not execute: "" for an undefined value, "zero", or the lane's "own" """
+    is_apart: bool = False
+    """whether a shuffle finds in the other half of a wave, too, what it finds in a lane that does not execute"""
+    ptx: str = "wave"
+    """how PTX, which knows 32 lanes, is ported to a wider wave: to the "wave" as a whole, or each of its "halves" """
+
+    edits: tuple[Edit, ...] = ()
+    """how the code differs from what the files say"""
 
     @property
     def mask_bits(self) -> int:
         """The bits of a lane mask."""
         return 64 if self.platform == "rocm" else 32
+
+
+def ports_of(machine: Machine) -> list[Machine]:
+    """A machine, with each way to port PTX to it."""
+    return [msgspec.structs.replace(machine, ptx=one) for one in ("wave", "halves")]
 
 
 class Dimensions(msgspec.Struct, frozen=True):
@@ -72,6 +92,8 @@ class Code(msgspec.Struct):
     """memory of the module: key -> name, bytes, and what fills it; None where the host does"""
     width_aware: bool = False
     """whether the code asks for the width of its wave"""
+    is_ported: bool = False
+    """whether PTX in it asks for its lanes, on a machine that has no PTX"""
     spans: set[tuple[int, int]] = set()
     """first and last line of every statement of the file"""
 
@@ -89,6 +111,10 @@ class Launch:
         """when to give up"""
         self.reached: set[tuple[int, int]] = set()
         """the statements that some lane has executed"""
+        self.raced = False
+        """whether two waves of a block have stored different values to one place without a barrier between"""
+        self.launched: list[tuple[str, int]] = []
+        """the kernels that it has launched in turn, and the threads that have"""
 
     def tick(self, lanes: int, line: int) -> None:
         """Count the lanes that begin another round of a loop."""
@@ -96,7 +122,7 @@ class Launch:
         if self.steps > _MOST_STEPS:
             raise Undecided("a loop does not end within the steps that are tried", line)
         if time.process_time() > self.until:
-            raise Undecided("running it takes too long", line)
+            raise OutOfTime("running it takes too long", line)
 
 
 class Block:
@@ -110,6 +136,10 @@ class Block:
         self.shared = {
             key: dynamic if size is None else Buffer(name, size) for key, (name, size) in launch.code.shared.items()
         }
+        for buffer in self.shared.values():
+            buffer.stores = {}
+        self.barriers = 0
+        """that have been passed"""
 
 
 class Wave:
@@ -188,7 +218,16 @@ class Wave:
             values.append(value)
         return values
 
-    def store(self, addresses: list[Address | None], ctype: CType, values: Values, lanes: Lanes, line: int) -> None:
+    def store(
+        self,
+        addresses: list[Address | None],
+        ctype: CType,
+        values: Values,
+        lanes: Lanes,
+        line: int,
+        *,
+        is_atomic: bool = False,
+    ) -> None:
         """Write the values of lanes to their addresses; of two lanes at one address the later one stays."""
         if isinstance(ctype, Record):
             for index, (at, leaf) in enumerate(ctype.leaves):
@@ -204,7 +243,16 @@ class Wave:
                 raise Fault("bounds", "a null pointer is written to", line)
             if value is None and buffer.initial is not None:
                 raise Fault("undefined", f"an undefined value is stored to '{buffer.name}'", line)
+            if buffer.stores is not None and not is_atomic:
+                self._note_race(buffer.stores, at, value)
             buffer.store(at, ctype, value, thread[lane], line)
+
+    def _note_race(self, stores: dict[int, tuple[int, int, Any]], at: int, value: Any) -> None:
+        barriers = self.block.barriers
+        before = stores.get(at)
+        if before is not None and before[0] == barriers and before[1] != self.first and before[2] != value:
+            self.launch.raced = True
+        stores[at] = barriers, self.first, value
 
     def truth(self, values: Values, line: int) -> Values:
         """The values of a condition, all of which have to be defined."""
@@ -262,10 +310,11 @@ def _run_block(block: Block, order: random.Random | None) -> list[Wave]:
             votes.append((wave.first, kind, values))
         answers = _answers(votes)
         running = waiting
+        block.barriers += 1
     return waves
 
 
-def _answers(votes: list[tuple[int, str, list[int]]]) -> dict[int, Any]:
+def _answers(votes: list[tuple[int, str, list[Any]]]) -> dict[int, Any]:
     """What each wave gets back from a barrier that counts or votes."""
     found: dict[int, Any] = {}
     for first, kind, _ in votes:
@@ -277,4 +326,6 @@ def _answers(votes: list[tuple[int, str, list[int]]]) -> dict[int, Any]:
                 found[first] = int(all(values))
             case "or":
                 found[first] = int(any(values))
+            case "gather":
+                found[first] = values
     return found

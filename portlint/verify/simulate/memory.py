@@ -20,7 +20,7 @@ class Buffer:
     `initial` gives the content of a cell that nobody has written; without it such a cell is undefined.
     """
 
-    __slots__ = ("cells", "initial", "name", "size")
+    __slots__ = ("cells", "initial", "name", "size", "stores")
 
     def __init__(self, name: str, size: int | None, initial: Callable[[int, CType], Any] | None = None) -> None:
         self.name = name
@@ -28,6 +28,8 @@ class Buffer:
         self.initial = initial
         self.cells: dict[int, tuple[CType, Any, int]] = {}
         """offset -> type, value, and the thread that wrote it"""
+        self.stores: dict[int, tuple[int, int, Any]] | None = None
+        """of memory that waves share: offset -> the barriers before the last store, its wave, and what it stored"""
 
     def load(self, at: int, ctype: CType, line: int) -> tuple[Any, int]:
         """The value at an offset, and who wrote it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -11,9 +11,14 @@ import msgspec
 from portlint.verify.simulate.faults import Fault
 from portlint.verify.simulate.launch import Result, written
 from portlint.verify.simulate.machine import Machine
+from portlint.verify.simulate.memory import HOST
 from portlint.verify.simulate.values import CType, Scalar
 
 _TOLERANCE: Mapping[str, float] = {"half": 2e-2, "bfloat16": 6e-2, "float": 1e-4, "double": 1e-9}
+
+
+_MANY = 8
+"""values that are the same in two buffers by chance only"""
 
 
 class Counterexample(msgspec.Struct, frozen=True):
@@ -43,6 +48,16 @@ class Outcome(msgspec.Struct, frozen=True):
     """that say something"""
 
 
+def agreed(found: list[Outcome]) -> Outcome:
+    """The verdict on code whose PTX can be ported in several ways: that of the first, where all come to the same."""
+    if all(one.verdict == found[0].verdict for one in found):
+        return found[0]
+    undecided = [one for one in found if one.verdict == "undecided"]
+    if undecided:
+        return undecided[0]
+    return Outcome("undecided", "it depends on how its PTX is ported", found[0].kernel)
+
+
 def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexample | None:
     """The first element that differs.
 
@@ -57,9 +72,12 @@ def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexam
                 continue
             present = one or other
             assert present is not None
-            held = _initial(wanted if one is None else got, name, at, present[0])
+            held = _held([wanted, got] if one is None else [got, wanted], name, at, present[0])
             one, other = one or (present[0], held, -1), other or (present[0], held, -1)
-        if equal(one[1], other[1], one[0]) and one[0] is other[0]:
+        elif one[0] is not other[0]:  # bytes that were written one by one, or by wider stores
+            held = _held([got], name, at, one[0])
+            other = (one[0], held, other[2])
+        if equal(one[1], other[1], one[0]):
             continue
         if aware and (one[2] != other[2] or not _crosses(wanted, one[2])):
             continue
@@ -70,11 +88,33 @@ def first_difference(wanted: Result, got: Result, *, aware: bool) -> Counterexam
     return None
 
 
-def _initial(result: Result, name: str, at: int, ctype: CType) -> Any:
-    buffer = result.buffers.get(name)
-    if buffer is None:
+def has_part_in(wanted: Result, got: Result, other: Result) -> bool:
+    """Whether something that is wrong in a result comes to something else in another one."""
+    expected, found, instead = written(wanted), written(got), written(other)
+    return any(
+        not _is_same(expected.get(key), found.get(key)) and not _is_same(found.get(key), instead.get(key))
+        for key in expected.keys() | found.keys()
+    )
+
+
+def _is_same(one: tuple[CType, Any, int] | None, other: tuple[CType, Any, int] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one[0] is other[0] and equal(one[1], other[1], one[0])
+
+
+def _held(results: list[Result], name: str, at: int, ctype: CType) -> Any:
+    """What the first of some results holds in a cell; where it lacks the buffer, what the host has put there.
+
+    A buffer that only a pointer in memory leads to is made when that is followed.
+    """
+    if not isinstance(ctype, Scalar):
         return None
-    return buffer.load(at, ctype, 0)[0]
+    buffer = results[0].buffers.get(name)
+    if buffer is not None:
+        return buffer.load(at, ctype, 0)[0]
+    other = results[-1].buffers.get(name)
+    return other.initial(at, ctype) if other is not None and other.initial is not None else None
 
 
 def is_about(fault: Fault, line: int | None, *, breaks: bool) -> bool:
@@ -104,11 +144,39 @@ def multiset(result: Result) -> dict[str, list[Any]]:
     return {name: sorted(values, key=lambda one: (one is None, one or 0)) for name, values in found.items()}
 
 
-def unlike(wanted: Result, got: Result) -> Counterexample | None:
+def rearranged(wanted: Result, other: Result, got: Result) -> set[str]:
+    """The buffers that two runs leave with the values of another one in some order, of which a third reads as much.
+
+    No wave adds a value of its own to these, so they hold the same at any width, also where the code asks for it.
+    """
+    pairs = _permutations(wanted) & _permutations(other)
+    return {name for name, source in pairs if _given(wanted, source).keys() == _given(got, source).keys()}
+
+
+def _permutations(result: Result) -> set[tuple[str, str]]:
+    """A buffer that has been written, and one whose values it has."""
+    given = {name: sorted(_given(result, name).values()) for name in result.buffers}
+    return {
+        (name, source)
+        for name, values in multiset(result).items()
+        if len(values) >= _MANY and len(set(values)) > 1 and None not in values
+        for source, held in given.items()
+        if source != name and held == values
+    }
+
+
+def _given(result: Result, name: str) -> dict[int, Any]:
+    """What the kernel has read of the numbers that the host has put into a buffer, by offset."""
+    cells = result.buffers[name].cells if name in result.buffers else {}
+    kept = {at: cell for at, cell in cells.items() if cell[2] == HOST and isinstance(cell[0], Scalar)}
+    return {at: cell[1] for at, cell in kept.items()} if len({cell[0] for cell in kept.values()}) == 1 else {}
+
+
+def unlike(wanted: Result, got: Result, only: Collection[str] | None = None) -> Counterexample | None:
     """How the values that buffers are left with differ, their order left out; None where they do not."""
     one, other = multiset(wanted), multiset(got)
     kinds = {name: cell[0] for (name, _), cell in written(wanted).items()}
-    for name in sorted(one.keys() | other.keys()):
+    for name in sorted(one.keys() | other.keys() if only is None else only):
         left, right = one.get(name, []), other.get(name, [])
         ctype = kinds.get(name)
         if ctype is None or len(left) != len(right):

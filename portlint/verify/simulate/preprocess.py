@@ -5,8 +5,9 @@ A line of the result is the same line of its file, so that whatever happens in i
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +22,7 @@ from portlint.source.cxx.users import INCLUDE_ROOTS
 if TYPE_CHECKING:
     from portlint.condition import Expression
     from portlint.source import Source
-    from portlint.verify.simulate.machine import Machine
+    from portlint.verify.simulate.machine import Edit, Machine
 
 _PLATFORMS: Mapping[str, Mapping[str, str]] = {
     "cuda": {
@@ -46,7 +47,7 @@ _BUILT_IN = {"INFINITY": "(__builtin_inff())", "NAN": '(__builtin_nanf(""))'}
 _WORDS = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'|[A-Za-z_$][\w$]*|\.?[0-9](?:[\w.]|[eEpP][+-])*|\S|\s+')
 _NOT_CODE = re.compile(rb"//(?:[^\\\n]|\\.)*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,4}'", re.DOTALL)
 _WORD = re.compile(r"[A-Za-z_$]")
-_INCLUDE = re.compile(r'\s*"([^"]+)"')
+_INCLUDE = re.compile(r"""\s*(?:"([^"]+)"|<(\w+)(/[^>]+)>)""")
 _DROPPED = re.compile(
     rb"\b(?:__launch_bounds__|__align__|alignas|__attribute__|__declspec|__cluster_dims__)\s*\((?:[^()]|\([^()]*\))*\)"
     rb"|\b(?:__restrict__|__restrict|__forceinline__|__noinline__|__grid_constant__|__inline__|volatile|noexcept)\b"
@@ -54,6 +55,7 @@ _DROPPED = re.compile(
     rb"|\b(?:TORCH_LIBRARY|PYBIND11_MODULE)\w*\s*\([^()]*\)"
     rb"|(?<=\])\s*(?:__host__|__device__)(?:\s+(?:__host__|__device__))*(?=\s*\()"
 )
+_INCLUDE_ROOTS = (*INCLUDE_ROOTS, "includes", "inc")
 _DEEPEST = 40
 _MOST_HEADERS = 40
 _MOST_TEXT = 2_000_000
@@ -93,19 +95,23 @@ def preprocess(source: Source, machine: Machine) -> list[Unit]:
         given |= _WAVES_OF_64 if machine.width == 64 else _WAVES_OF_32
     given |= machine.macros
     macros = {name: Macro(name, None, body, 0, 0, 0) for name, body in given.items()}
-    state = _Files(macros)
+    state = _Files(macros, machine.edits)
     state.read(source.text, source.file, "")
     return state.units
 
 
 class _Files:
-    def __init__(self, macros: dict[str, Macro]) -> None:
+    def __init__(self, macros: dict[str, Macro], edits: Sequence[Edit]) -> None:
         self.macros = macros
+        self.edits = edits
         self.units: list[Unit] = []
         self._seen: set[str] = set()
 
     def read(self, text: bytes, file: str, path: str) -> None:
         """Append the units of a file: those of its headers, then its own."""
+        for edit in self.edits:
+            if edit.file == file:
+                text = _edited(text, edit)
         code = mask(text)
         text = _NOT_CODE.sub(_kept, text)
         preprocessor = Preprocessor(code)
@@ -154,12 +160,14 @@ class _Files:
             self.macros.pop(directive.text.strip(), None)
         elif kind == "include" and file:
             # the name is in quotes, which the masked text leaves empty
-            quoted = _INCLUDE.match(text[directive.argument : directive.end].decode(errors="replace"))
-            if quoted:
-                self._include(file, quoted[1])
+            named = _INCLUDE.match(text[directive.argument : directive.end].decode(errors="replace"))
+            if named and named[1]:
+                self._include(file, named[1])
+            elif named and named[2] in file.split(os.sep):  # a library names its own headers like others'
+                self._include(file, named[2] + named[3])
 
     def _include(self, file: str, name: str) -> None:
-        found = nearby.find(file, name, INCLUDE_ROOTS)
+        found = nearby.find(file, name, _INCLUDE_ROOTS)
         if found is None or found in self._seen or len(self._seen) > _MOST_HEADERS:
             return
         self._seen.add(found)
@@ -239,6 +247,12 @@ class _Files:
                 out.append(raw[word] if word in raw and following.startswith("##") else expanded.get(word, word))
             index += 1
         return "".join(out)
+
+
+def _edited(text: bytes, edit: Edit) -> bytes:
+    lines = text.splitlines(keepends=True)
+    lines[edit.line - 1] = edit.text.encode() + b"\n"
+    return b"".join(lines)
 
 
 def _flat(text: str) -> str:

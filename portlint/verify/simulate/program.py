@@ -35,6 +35,21 @@ class Function(msgspec.Struct, frozen=True, eq=False):
     owner: str = ""
     """the struct of a method that is defined outside it"""
 
+    owner_type: tree_sitter.Node | None = None
+    """how the struct is written"""
+
+    @property
+    def is_specialisation(self) -> bool:
+        """Whether it stands in for a template for certain arguments: `template <> f<int>(...)`."""
+        return self.template is not None and not children(self.template) and not self.owner
+
+    @property
+    def special_arguments(self) -> list[tree_sitter.Node]:
+        """The template arguments that a specialisation is written with; it may leave them to be deduced."""
+        named = self.declarator.child_by_field_name("declarator")
+        listed = named.child_by_field_name("arguments") if named is not None else None
+        return children(listed) if listed is not None else []
+
     @property
     def declarator(self) -> tree_sitter.Node:
         """Name and parameters."""
@@ -104,7 +119,11 @@ class Program:
     def __init__(self, units: list[Unit]) -> None:
         self.functions: dict[str, list[Function]] = {}
         self.records: dict[str, list[RecordDeclaration]] = {}
+        self.templates: dict[str, list[tree_sitter.Node]] = {}
+        """the parameters of class templates, one list for each declaration that is no specialisation"""
         self.variables: dict[str, Variable] = {}
+        self.special_variables: set[str] = set()
+        """those that are templates with specialisations"""
         self.aliases: dict[str, Alias] = {}
         self.enumerators: dict[str, tree_sitter.Node] = {}
         self.enums: set[str] = set()
@@ -151,18 +170,20 @@ class Program:
         if declarator is None or node.child_by_field_name("body") is None:
             return
         named = declarator.child_by_field_name("declarator")
-        owner = ""
+        owner = None
         while named is not None and named.type == "qualified_identifier":
-            owner = text_of(named.child_by_field_name("scope"))
+            owner = named.child_by_field_name("scope")
             named = named.child_by_field_name("name")
         if named is not None and named.type == "template_function":
             named = named.child_by_field_name("name")  # a specialisation
         name = text_of(named).replace(" ", "")
-        function = Function(name, node, template, unit, owner)
+        function = Function(name, node, template, unit, text_of(owner), owner)
         self.functions.setdefault(name, []).append(function)
 
     def _record(self, node: tree_sitter.Node, template: tree_sitter.Node | None, unit: str) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and template is not None and name.type != "template_type":
+            self.templates.setdefault(text_of(name), []).append(template)
         if name is None or body is None:
             return
         special = None
@@ -198,7 +219,10 @@ class Program:
             self._read(named, template, unit)
         for declarator in node.children_by_field_name("declarator"):
             name = declared_name(declarator)
-            if name is not None and function_declarator(declarator) is None:
+            inner = declarator.child_by_field_name("declarator")
+            if inner is not None and inner.type == "template_function":
+                self.special_variables.add(text_of(name))
+            elif name is not None and function_declarator(declarator) is None:
                 self.variables.setdefault(text_of(name), Variable(text_of(name), node, declarator, template))
 
 

@@ -22,7 +22,7 @@ from portlint.verify.simulate.compiler import (
 )
 from portlint.verify.simulate.faults import Undecided
 from portlint.verify.simulate.machine import Code, Evaluate, Execute, Step, Wave
-from portlint.verify.simulate.program import Function, RecordDeclaration, children, declared_name, text_of, walk
+from portlint.verify.simulate.program import Function, children, declared_name, text_of, walk
 from portlint.verify.simulate.values import Array, CType, Lanes, Record, Scalar
 
 if TYPE_CHECKING:
@@ -159,7 +159,19 @@ class Statements(Calls):
 
     def _do_struct_specifier(self, node: tree_sitter.Node) -> Execute:
         name = text_of(node.child_by_field_name("name"))
-        self.scope.names[name] = self.instantiated(RecordDeclaration(name, node, None, self.unit), [])
+        self.scope.names[name] = self.instantiated(self.only_definition(node))
+        return _nothing
+
+    def _do_union_specifier(self, node: tree_sitter.Node) -> Execute:
+        """A union that has a name, or whose members are variables of the block."""
+        if node.child_by_field_name("name") is not None:
+            return self._do_struct_specifier(node)
+        record = self.instantiated(self.only_definition(node))
+        union = self.placed(self.local(record, "a union", in_memory=True))
+        for name in record.fields:
+            place = self.field(union, name, node).place
+            assert place is not None
+            self.scope.names[name] = place
         return _nothing
 
     def _do_enum_specifier(self, node: tree_sitter.Node) -> Execute:
@@ -211,19 +223,25 @@ class Statements(Calls):
         """`T x(0)` that the grammar reads as a function, or a function that is declared here."""
         parameters = target.child_by_field_name("parameters")
         listed = children(parameters) if parameters is not None else []
-        names = [one.child_by_field_name("type") for one in listed]
-        is_value = len(listed) == 1 and names[0] is not None and self.scope.find(text_of(names[0])) is not None
-        if base is None or not is_value or isinstance(self.scope.find(text_of(names[0])), CType):
+        arguments = [named for one in listed if (named := self._value_read_as_parameter(one)) is not None]
+        if base is None or not listed or len(arguments) != len(listed):
             raise self.undecided(f"'{text_of(node)[:40]}'", node)
         name, ctype = text_of(target.child_by_field_name("declarator")), base
-        argument = names[0]
-        assert argument is not None
 
         def compiled() -> Evaluate:
-            value = self.assignable(self.expression(argument), ctype, node)
+            values = [self.expression(one) for one in arguments]
+            value = self.construct(ctype, values, node) if len(values) > 1 else self.assignable(values[0], ctype, node)
             return self._stored(self.local(ctype, name), value, name)
 
         return self._simple(node, compiled)
+
+    def _value_read_as_parameter(self, parameter: tree_sitter.Node) -> tree_sitter.Node | None:
+        """The name of a variable that the grammar takes for the type of a parameter; None for a type."""
+        named = parameter.child_by_field_name("type")
+        if named is None or parameter.child_by_field_name("declarator") is not None:
+            return None
+        found = self.scope.find(text_of(named))
+        return None if found is None or isinstance(found, CType) else named
 
     def _stored(self, place: Place, value: Expr, name: str) -> Evaluate:
         self.scope.names[name] = place

@@ -79,22 +79,29 @@ class Array(CType):
 
 
 class Record(CType):
-    """A struct; `declared` is where the program keeps its methods and constants."""
+    """A struct, or a union; `declared` is where the program keeps its methods and constants."""
 
-    def __init__(self, name: str, fields: Iterable[tuple[str, CType]], declared: Any = None) -> None:
+    def __init__(
+        self, name: str, fields: Iterable[tuple[str, CType]], declared: Any = None, *, is_union: bool = False
+    ) -> None:
         super().__init__(name)
         self.declared = declared
+        self.is_union = is_union
         self.fields: dict[str, tuple[int, CType]] = {}
-        at, alignment = 0, 1
+        at, alignment, end = 0, 1, 0
         for field, ctype in fields:
             own = _alignment(ctype)
-            at = -(-at // own) * own
+            at = 0 if is_union else -(-at // own) * own
             self.fields[field] = (at, ctype)
             at += ctype.size
+            end = max(end, at)
             alignment = max(alignment, own)
-        self.size = max(1, -(-at // alignment) * alignment)
+        self.size = max(1, -(-end // alignment) * alignment)
         self.alignment = alignment
-        self._leaves = tuple((at + inner, leaf) for at, one in self.fields.values() for inner, leaf in one.leaves)
+        held = list(self.fields.values())
+        if is_union:  # as memory, it is the largest of its members, as integers where one is of these
+            held = sorted(held, key=lambda one: (-one[1].size, not _is_whole(one[1])))[:1]
+        self._leaves = tuple((at + inner, leaf) for at, one in held for inner, leaf in one.leaves)
 
     @property
     def leaves(self) -> tuple[tuple[int, CType], ...]:
@@ -109,6 +116,11 @@ class Record(CType):
                 return first, first + len(ctype.leaves)
             first += len(ctype.leaves)
         raise KeyError(field)
+
+
+def _is_whole(ctype: CType) -> bool:
+    """Whether all bits of a type are those of integers, which a copy keeps as they are."""
+    return all(isinstance(leaf, Scalar) and not leaf.is_float for _, leaf in ctype.leaves)
 
 
 def _alignment(ctype: CType) -> int:

@@ -10,6 +10,8 @@ from portlint.verify.simulate.machine import Machine, Wave
 from portlint.verify.simulate.values import Lanes, Values
 
 GROUP = "group"
+_HALF = 32
+"""of a wave of 64, which a warp of NVIDIA's is"""
 
 
 def spans(lanes: Iterable[int]) -> str:
@@ -74,9 +76,9 @@ def shuffle(
     widths: Values,
     way: str,
     line: int,
-    stale: str,
+    machine: Machine,
 ) -> Values:
-    """The value of the lane that each lane asks for; undefined where that does not take part, or as `stale` says."""
+    """The value of the lane that each lane asks for; of one that does not take part, what the machine says."""
     held = dict(zip(lanes, values, strict=True))
     of = {lane: index for index, group in enumerate(members) for lane in group}
     found = []
@@ -84,10 +86,11 @@ def shuffle(
         if argument is None or width is None:
             raise Fault("undefined", "the lane that a shuffle asks for is undefined", line)
         source = source_lane(way, lane, argument, width)
-        if source in held and of[source] == of[lane]:
+        is_near = not machine.is_apart or source // _HALF == lane // _HALF
+        if source in held and of[source] == of[lane] and is_near:
             found.append(held[source])
         else:
-            found.append(_found_in_an_idle_lane(held[lane], stale))
+            found.append(_found_in_an_idle_lane(held[lane], machine.stale))
     return found
 
 

@@ -29,8 +29,8 @@ def step(round_: int) -> bool:
         most = torch.masked_select(numbers, numbers < limit)
         return int((most * 2).sum().item()) == 2 * sum(range(8 + round_))
     if (numbers * limit).sum().item() > 120 * 10 and round_ % 2:
-        numbers = numbers * (round_ + 1)
-    return int(numbers.sum().item()) in (120, 120 * (round_ + 1))
+        numbers = numbers.cumsum(0)  # a product with a number would be the graph of the condition
+    return int(numbers.sum().item()) in (120, 680)
 
 
 def counted(rounds: list[int]) -> tuple[int, bool]:

@@ -1,0 +1,208 @@
+"""One run on several machines: its files split into shards, and the reports of the shards put together again."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from portlint.finding import (
+    Cite,
+    Edit,
+    Evidence,
+    Finding,
+    Problem,
+    Report,
+    RuleText,
+    Shard,
+    StatedFact,
+    Summary,
+    Verdict,
+    sums,
+)
+from portlint.mistake import Mistake
+
+if TYPE_CHECKING:
+    from portlint.run import Request
+    from portlint.source.discover import Found
+
+_SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
+
+
+class ShardError(Mistake):
+    """A shard that cannot be, or reports that do not make up a run."""
+
+
+# ---- splitting ------------------------------------------------------------------------------------------------------
+
+
+def parse(text: str) -> tuple[int, int]:
+    """The number of a shard and the count of all of them in `I/N`. Raises ShardError."""
+    match = _SHARD.fullmatch(text)
+    index, count = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= index <= count:
+        raise ShardError(f"'{text}' is no shard: write I/N, from 1/N to N/N")
+    return index, count
+
+
+def part(files: Iterable[Found], index: int, count: int) -> list[Found]:
+    """The files of one of `count` shards, by path. Each file is in one shard, and the shards are of about one size."""
+    shards: list[list[Found]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for file in sorted(files, key=lambda one: (-one.size, one.path)):
+        smallest = sizes.index(min(sizes))
+        shards[smallest].append(file)
+        sizes[smallest] += file.size + 1  # so that empty files are spread as well
+    return sorted(shards[index - 1], key=lambda one: one.path)
+
+
+def identity(request: Request, files: Iterable[Found], version: str) -> str:
+    """What the shards of one run share: a hash of the files, the targets and the options."""
+    options = msgspec.structs.replace(request.config, file="")
+    asked = [request.select, request.ignore, request.exclude, request.force_exclude, options]
+    targets = [(target.name, target.title) for target in request.targets]
+    run = [version, targets, asked, [(file.path, file.size) for file in files]]
+    return hashlib.blake2b(msgspec.json.encode(run), digest_size=8).hexdigest()
+
+
+# ---- merging --------------------------------------------------------------------------------------------------------
+
+
+class _Fact(msgspec.Struct, frozen=True):
+    value: Any
+    cite: Cite | None
+    note: str = ""
+
+
+class _Finding(msgspec.Struct, frozen=True):
+    """A finding as the JSON report has it."""
+
+    rule: str
+    target: str
+    verdict: Verdict
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    message: str
+    assumes: dict[str, Any]
+    fact: _Fact
+    remedy: str
+    kernel: str | None
+    fingerprint: str
+    evidence: tuple[Evidence, ...]
+    cell: int | None = None
+    cell_line: int | None = None
+
+
+class _Detail(msgspec.Struct, frozen=True):
+    """What the report of a shard adds to a finding."""
+
+    fact: str
+    text: str
+    seen: str
+    excerpt: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    line_hash: str
+
+
+class _Shard(Shard, frozen=True):
+    titles: dict[str, str]
+    rules: dict[str, RuleText]
+    details: tuple[_Detail, ...]
+
+
+class _Tool(msgspec.Struct, frozen=True):
+    name: str
+    version: str
+
+
+class _File(msgspec.Struct, frozen=True):
+    """The JSON report of a shard, or of a whole run, which says nothing of shards."""
+
+    version: int
+    tool: _Tool
+    targets: tuple[str, ...]
+    findings: tuple[_Finding, ...]
+    problems: tuple[Problem, ...]
+    summary: Summary
+    shard: _Shard | None = None
+
+
+def merged(paths: Sequence[Path], version: str) -> tuple[Report, tuple[str, ...]]:
+    """The report of a run from the JSON reports of all its shards, and the paths that the run was given.
+
+    Raises ShardError where a file cannot be read, is of another run or version, is there twice, or is missing.
+    """
+    files: dict[int, tuple[Path, _File, _Shard]] = {}
+    first: _Shard | None = None
+    for path in paths:
+        file, shard = _read(path, version)
+        first = first or shard
+        if (shard.run, shard.count) != (first.run, first.count):
+            raise ShardError(f"{path} is of another run than {paths[0]}: other files, targets, options or shards")
+        if shard.index in files:
+            raise ShardError(f"shard {shard.index}/{shard.count} is given twice: {files[shard.index][0]} and {path}")
+        files[shard.index] = path, file, shard
+    if first is None:
+        raise ShardError("there is no report to merge")
+    missing = [f"{index}/{first.count}" for index in range(1, first.count + 1) if index not in files]
+    if missing:
+        raise ShardError(f"shard {', '.join(missing)} is missing" if len(missing) == 1 else _are_missing(missing))
+    parts = [(file, shard) for _, file, shard in files.values()]
+    findings = [_finding(*pair) for file, shard in parts for pair in zip(file.findings, shard.details, strict=True)]
+    report = Report(
+        targets=parts[0][0].targets,
+        findings=tuple(sorted(findings, key=lambda one: one.order)),
+        problems=tuple(sorted(problem for file, _ in parts for problem in file.problems)),
+        summary=_summary([file.summary for file, _ in parts]),
+        rules=first.rules,
+        titles=first.titles,
+    )
+    return report, first.paths
+
+
+def _are_missing(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:10])
+    return f"{len(names)} shards are missing: {shown}" + (", and more" if len(names) > 10 else "")
+
+
+def _read(path: Path, version: str) -> tuple[_File, _Shard]:
+    try:
+        file = msgspec.json.decode(path.read_bytes(), type=_File)
+    except OSError as error:
+        raise ShardError(f"cannot read {path}: {error.strerror}") from error
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ShardError(f"{path} is no JSON report of portlint check: {error}") from error
+    if file.version != 1 or file.tool.version != version:
+        raise ShardError(f"{path} was written by portlint {file.tool.version}, and this is {version}")
+    shard = file.shard
+    if shard is None:
+        raise ShardError(f"{path} is the report of a whole run; 'check --shard I/N' writes those that can be merged")
+    if len(shard.details) != len(file.findings) or not 1 <= shard.index <= shard.count:
+        raise ShardError(f"{path} is damaged: its parts do not fit together")
+    return file, shard
+
+
+def _finding(finding: _Finding, detail: _Detail) -> Finding:
+    cite = finding.fact.cite and msgspec.structs.replace(finding.fact.cite, seen=detail.seen)
+    values = {name: getattr(finding, name) for name in finding.__struct_fields__}
+    values["fact"] = StatedFact(detail.fact, finding.fact.value, detail.text, cite, finding.fact.note)
+    return Finding(**values, excerpt=detail.excerpt, edits=detail.edits, line_hash=detail.line_hash)
+
+
+def _summary(parts: Sequence[Summary]) -> Summary:
+    return Summary(
+        files=sum(one.files for one in parts),
+        lines=sum(one.lines for one in parts),
+        skipped=sum(one.skipped for one in parts),
+        suppressed=sum(one.suppressed for one in parts),
+        baselined=sum(one.baselined for one in parts),
+        translated=sums(one.translated for one in parts),
+        seconds=sum(one.seconds for one in parts),
+    )
