@@ -3,7 +3,7 @@
 What a block of code is, its fence says:
 
     ```console              commands after `$ `, run in order in one folder per page, with fixtures/demo in it; other
-                            lines are what they print, and `...` stands for any number of lines
+                            lines are what they print, and `...` stands for any number of lines, or the rest of one
     ```toml title="x.toml"  the file x.toml in that folder
     ```cuda title="before: lanes/warp-is-32 @ cdna3"   exactly these rules fire, for each of these targets
     ```cuda title="after: cdna3"                       no rule fires for them
@@ -107,8 +107,9 @@ def portlint(arguments: list[str]) -> Result:
 
 
 def holds(wanted: list[str], said: str) -> bool:
-    """Whether the lines of a block were printed, in their order; `...` stands for lines that are left out."""
-    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line.rstrip()) + r" *\n" for line in wanted)
+    """Whether the lines of a block were printed, in their order; `...` stands for what is left out."""
+    exact = (re.escape(line.rstrip()).replace(r"\.\.\.", ".*") for line in wanted)
+    pattern = "".join(r"(?:.*\n)*?" if line == r".*" else line + r" *\n" for line in exact)
     return re.search(f"^{pattern}", said, re.MULTILINE) is not None
 
 
@@ -142,6 +143,8 @@ def test_commands_run_and_print_what_the_page_says(page: Path, folder: Path) -> 
             if program == "portlint":
                 rules._folders.clear()
                 rules.discover.cache_clear()
+                if "--execute" in arguments and find_spec("torch") is None:
+                    continue  # it runs what it is given, and needs its framework
                 result = portlint(arguments)
                 assert not wanted or holds(wanted, result.stdout + "\n"), f"{block}: {command}\n{result.output}"
             else:
