@@ -79,6 +79,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """pattern of files -> selectors of the findings to leave out in them"""
     fail_on: Verdict = Verdict.DEGRADES
     """the mildest verdict that counts as a failure"""
+    baseline: str = ""
+    """the file with the findings that are known, relative to the configuration file"""
+    require_reason: bool = False
+    """whether a suppression comment has to say why"""
     file: str = ""
     """the file that was read, "" where there is none"""
 
@@ -161,6 +165,8 @@ def _name(file: Path) -> str:
 
 _SHAPES = {
     "per-file-ignores": 'a table of lists of selectors, such as {"tests/**" = ["lanes"]}',
+    "baseline": "the path of a file, as a string",
+    "require-reason": "true or false",
     "fail-on": "one of " + ", ".join(f'"{verdict}"' for verdict in Verdict),
 }
 _LIST = "a list of strings"

@@ -1,26 +1,43 @@
-"""Comments that speak to portlint: `portlint: ignore[lanes/warp-is-32 @ cdna3] reason`.
+"""Comments that speak to portlint: `portlint: ignore[lanes/warp-is-32 @ cdna3 until 2027-01-31] reason`.
 
 A trailing comment covers its own line; a comment on a line of its own covers the next logical line (a statement, or a
-macro with its continuation lines). `file-ignore[...]` covers the file. A blanket `ignore` without rules is refused, and
-a directive that suppresses nothing is reported: both would hide what nobody looked at.
+macro with its continuation lines). `file-ignore[...]` covers the file. `expect[...]` suppresses as `ignore[...]` does,
+and finding nothing there is an error. A blanket `ignore` without rules is refused, a directive that suppresses nothing
+is reported, and so is one whose day has passed: all would hide what nobody looked at.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from datetime import date
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.config import Selector
+from portlint.config import ConfigError, Selector
 from portlint.finding import Finding, Problem
 
 if TYPE_CHECKING:
     from portlint.source import Source
     from portlint.source.text import Lines
 
-_DIRECTIVE = re.compile(r"portlint:\s*(?P<verb>file-ignore|ignore)\b(?P<rest>[^\n]*)")
-_SELECTORS = re.compile(r"^\s*\[(?P<selectors>[^\]]*)\]")
+_DIRECTIVE = re.compile(r"portlint:\s*(?P<verb>file-ignore|ignore|expect)\b(?P<rest>(?:(?!portlint:)[^\n])*)")
+_SELECTORS = re.compile(r"\s*\[(?P<selectors>[^\]]*)\](?P<reason>.*)", re.DOTALL)
+_UNTIL = re.compile(r"(?P<selector>.*\S)\s+until\s+(?P<day>\S+)", re.DOTALL)
+_NO_REASON = " \t\r*/#-:."
+"""what may stand behind the bracket without saying anything"""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One selector of a directive."""
+
+    selector: Selector
+    until: date | None = None
+    """the last day on which it holds"""
+
+    def __str__(self) -> str:
+        return f"{self.selector} until {self.until}" if self.until else str(self.selector)
 
 
 class Directive(msgspec.Struct, frozen=True):
@@ -30,13 +47,49 @@ class Directive(msgspec.Struct, frozen=True):
     first: int
     """first line that it covers"""
     last: int
-    selectors: tuple[Selector, ...]
-    text: str
+    verb: str
+    """ignore | file-ignore | expect"""
+    items: tuple[Item, ...]
+    has_reason: bool
+    span: tuple[int, int]
+    """the bytes of the file from its first word to the end of the reason"""
+    comment: tuple[int, int]
+    """the bytes of the file that are the comment around it"""
+
+    @property
+    def text(self) -> str:
+        """As it is written, without the reason."""
+        return f"portlint: {self.verb}[{', '.join(map(str, self.items))}]"
 
     def covers(self, finding: Finding) -> bool:
-        """Whether a finding is suppressed by it."""
-        on_line = self.first <= finding.end_line and finding.line <= self.last
-        return on_line and any(selector.matches(finding.rule, finding.target) for selector in self.selectors)
+        """Whether a finding is on its lines."""
+        return self.first <= finding.end_line and finding.line <= self.last
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What the run is, for which directives are judged."""
+
+    rules: frozenset[str]
+    """those that ran"""
+    targets: frozenset[str]
+    today: date
+    is_whole: bool = True
+    """whether the rules were not narrowed down: only then is a whole pack known to have run"""
+    requires_reason: bool = False
+
+    def ran(self, selector: Selector) -> bool:
+        """Whether a selector names only rules that ran, and a target that was judged."""
+        named = f"{selector.pack}/{selector.name}" in self.rules if selector.name else self.is_whole
+        return named and (selector.target in self.targets if selector.target else True)
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What became of the findings of a file."""
+
+    kept: list[Finding]
+    suppressed: list[Finding]
+    unused: list[Directive]
+    problems: list[Problem]
 
 
 def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
@@ -45,56 +98,92 @@ def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
         return [], []
     directives: list[Directive] = []
     problems: list[Problem] = []
-    for start, end in source.comments():
-        for match in _DIRECTIVE.finditer(source.text[start:end].decode()):
-            within = len(source.text[start:end].decode()[: match.start()].encode())
-            line, _ = lines.position(source.offset + start + within)
-            selectors = _selectors(match["rest"])
-            if selectors is None:
-                message = f"'{match['verb']}' names no rule: write '{match['verb']}[pack/name] reason'"
-                problems.append(Problem(source.path, line, "directive", message))
+    comments = source.comments()
+    for start, end in comments:
+        text = source.text[start:end].decode()
+        for match in _DIRECTIVE.finditer(text):
+            first = source.offset + start + len(text[: match.start()].encode())
+            line, _ = lines.position(first)
+            try:
+                items, reason = _parsed(match)
+            except ConfigError as error:
+                problems.append(Problem(source.path, line, "directive", str(error)))
                 continue
-            first, last = (
-                (1, len(lines)) if match["verb"] == "file-ignore" else _covered(source, lines, start, end, line)
+            covered = (1, len(lines)) if match["verb"] == "file-ignore" else _covered(source, lines, start, end, line)
+            directives.append(
+                Directive(
+                    line,
+                    *covered,
+                    match["verb"],
+                    items,
+                    bool(reason.strip(_NO_REASON)),
+                    (first, first + len(match[0].encode())),
+                    (source.offset + start, source.offset + end),
+                )
             )
-            directives.append(Directive(line, first, last, selectors, match[0].split("]")[0] + "]"))
     return directives, problems
 
 
-def apply(
-    findings: list[Finding], directives: list[Directive], path: str, targets: frozenset[str], rules: frozenset[str]
-) -> tuple[list[Finding], int, list[Problem]]:
-    """The findings that stay, how many were suppressed, and the directives that suppressed none.
+def apply(findings: Iterable[Finding], directives: list[Directive], path: str, terms: Terms) -> Applied:
+    """Tell the findings that stay from those that are suppressed, and say what is wrong with the directives.
 
     A directive is only called unused if every rule and target that it names was part of this run.
     """
-    used: set[int] = set()
-    kept: list[Finding] = []
+    applied = Applied([], [], [], [])
+    found: set[tuple[int, Item]] = set()
+    past: dict[tuple[int, Item], None] = {}
     for finding in findings:
-        hits = [index for index, directive in enumerate(directives) if directive.covers(finding)]
-        used.update(hits)
-        if not hits:
-            kept.append(finding)
-    unused = [
-        Problem(path, directive.line, "directive", f"'{directive.text}' suppresses nothing: remove it")
-        for index, directive in enumerate(directives)
-        if index not in used and all(_was_run(selector, rules, targets) for selector in directive.selectors)
-    ]
-    return kept, len(findings) - len(kept), unused
+        is_suppressed = False
+        for number, directive in enumerate(directives):
+            for item in directive.items if directive.covers(finding) else ():
+                if not item.selector.matches(finding.rule, finding.target):
+                    continue
+                found.add((number, item))
+                if item.until is not None and terms.today > item.until:
+                    past[number, item] = None
+                elif directive.has_reason or directive.verb == "expect" or not terms.requires_reason:
+                    is_suppressed = True
+        (applied.suppressed if is_suppressed else applied.kept).append(finding)
+    for number, item in past:
+        directive = directives[number]
+        message = f"'{directive.text}' has ended: since {item.until} it suppresses nothing"
+        applied.problems.append(Problem(path, directive.line, "directive", message))
+    for number, directive in enumerate(directives):
+        if directive.verb == "expect":
+            applied.problems.extend(
+                Problem(path, directive.line, "expect", f"'portlint: expect[{item}]': nothing is found here")
+                for item in directive.items
+                if (number, item) not in found and terms.ran(item.selector)
+            )
+            continue
+        if terms.requires_reason and not directive.has_reason:
+            message = f"'{directive.text}' gives no reason, so it suppresses nothing: write why behind the bracket"
+            applied.problems.append(Problem(path, directive.line, "directive", message))
+        if not any((number, item) in found for item in directive.items) and all(
+            terms.ran(item.selector) for item in directive.items
+        ):
+            message = f"'{directive.text}' suppresses nothing: remove it"
+            applied.problems.append(Problem(path, directive.line, "directive", message))
+            applied.unused.append(directive)
+    return applied
 
 
-def _was_run(selector: Selector, rules: frozenset[str], targets: frozenset[str]) -> bool:
-    """Whether a selector names only rules that ran, and a target that was judged."""
-    named = f"{selector.pack}/{selector.name}" in rules if selector.name else True
-    return named and (selector.target in targets if selector.target else True)
-
-
-def _selectors(rest: str) -> tuple[Selector, ...] | None:
-    match = _SELECTORS.match(rest)
-    if match is None:
-        return None
-    parts = [part.strip() for part in match["selectors"].split(",") if part.strip()]
-    return tuple(Selector.parse(part) for part in parts) or None
+def _parsed(match: re.Match[str]) -> tuple[tuple[Item, ...], str]:
+    """The selectors and the reason of a directive. Raises ConfigError where there are none, or bad ones."""
+    verb = match["verb"]
+    inside = _SELECTORS.match(match["rest"])
+    parts = [part.strip() for part in inside["selectors"].split(",") if part.strip()] if inside else []
+    if inside is None or not parts:
+        raise ConfigError(f"'{verb}' names no rule: write '{verb}[pack/name] reason'")
+    items: list[Item] = []
+    for part in parts:
+        until = _UNTIL.fullmatch(part)
+        try:
+            day = date.fromisoformat(until["day"]) if until else None
+        except ValueError:
+            raise ConfigError(f"'{part}' of '{verb}' ends on no day: write 'until 2027-01-31'") from None
+        items.append(Item(Selector.parse(until["selector"] if until else part), day))
+    return tuple(items), inside["reason"]
 
 
 def _covered(source: Source, lines: Lines, start: int, end: int, line: int) -> tuple[int, int]:
@@ -102,7 +191,21 @@ def _covered(source: Source, lines: Lines, start: int, end: int, line: int) -> t
     before = lines.text[lines.starts[line - 1] : source.offset + start]
     if before.strip():
         return line, line
-    following = lines.position(source.offset + end)[0] + 1
-    while following < len(lines) and not lines.line(following).strip():
-        following += 1
+    following = lines.position(source.offset + _code_after(source, end))[0]
+    if following == lines.position(source.offset + end)[0]:
+        following = min(following + 1, len(lines))
     return following, source.logical_end(following, lines)
+
+
+def _code_after(source: Source, end: int) -> int:
+    """Where the code goes on behind a comment: after white space and further comments."""
+    ends = dict(source.comments())
+    text = source.text
+    while end < len(text):
+        if end in ends and ends[end] > end:
+            end = ends[end]
+        elif text[end : end + 1].isspace():
+            end += 1
+        else:
+            break
+    return end

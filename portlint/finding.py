@@ -92,6 +92,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
     kernel: str | None
     fingerprint: str
+    """`CODE:N`, by which it is recognised in a later version of the code: see `Judge._fingerprint`"""
+    setting: str = ""
+    """stands for the statement around it, by which findings with equal CODE are told apart"""
     edits: tuple[Edit, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     excerpt: tuple[str, ...] = ()
@@ -101,6 +104,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cell: int | None = None
     """for a notebook: the cell, counted from 1 among all cells"""
     cell_line: int | None = None
+
+    @property
+    def code(self) -> str:
+        """The part of the fingerprint that does not depend on what stands before it in the file."""
+        return self.fingerprint.partition(":")[0]
 
     @property
     def fixable(self) -> bool:
@@ -119,7 +127,7 @@ class Problem(msgspec.Struct, frozen=True, order=True):
     path: str
     line: int
     kind: str
-    """parse | read | rule | timeout | skipped | directive"""
+    """parse | read | rule | timeout | skipped | directive | expect | baseline | evidence | refuted"""
     message: str
 
 
@@ -221,3 +229,5 @@ class FileResult(msgspec.Struct, frozen=True):
     """None where it was not analysed"""
     analysed: bool = True
     """False for a file that was found but could not be analysed; a problem says why"""
+    content: bytes | None = None
+    """what the file is to hold, where it was to be edited"""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from portlint.condition import UNKNOWN, Guard, is_live, names
 from portlint.finding import Finding, Verdict
 from portlint.rule import AnyOf, Assumed, AtLeast, AtMost, Divides, Has, Hit, Rule, unfold
-from portlint.source import nearby
+from portlint.source import nearby, spelling
 from portlint.source.text import Lines
 from portlint.tables import cuda_name, torch_operators
 from portlint.target import Fact, Level, Target, vocabulary
@@ -39,7 +39,7 @@ class Judge:
     def __init__(self, source: Source, lines: Lines) -> None:
         self.source = source
         self.lines = lines
-        self._seen: Counter[str] = Counter()
+        self._seen: Counter[tuple[str, str]] = Counter()
         self.translated: Counter[str] = Counter()
         """target -> uses of CUDA names that HIPIFY translates for it"""
 
@@ -47,15 +47,15 @@ class Judge:
         """The findings of one hit, one at most per target."""
         guards = hit.guards or ()
         assumes = rule.assumes if hit.assumes is None else hit.assumes
-        found: list[Finding] = []
-        fingerprint = ""
-        for target in targets:
-            verdict = self._verdict(rule, hit, assumes, guards, target)
-            if verdict is None:
-                continue
-            fingerprint = fingerprint or self._fingerprint(rule, hit)
-            found.append(self._finding(rule, hit, assumes, target, *verdict, fingerprint))
-        return found
+        verdicts = {target: self._verdict(rule, hit, assumes, guards, target) for target in targets}
+        if not any(verdicts.values()):
+            return []
+        code, setting = _digest(rule.name, spelling.spelling(hit.node), spelling.part(hit.node)), self._setting(hit)
+        return [
+            self._finding(rule, hit, assumes, target, *verdict, self._fingerprint(code, target), setting)
+            for target, verdict in verdicts.items()
+            if verdict is not None
+        ]
 
     def _verdict(
         self, rule: Rule, hit: Hit, assumes: Mapping[str, Assumed], guards: tuple[Guard, ...], target: Target
@@ -103,6 +103,7 @@ class Judge:
         verdict: Verdict,
         name: str,
         fingerprint: str,
+        setting: str,
     ) -> Finding:
         start, end = _place(hit)
         line, column = self.lines.position(start)
@@ -132,16 +133,34 @@ class Judge:
             remedy=_replacement(name, assumes[name], target.fact(name)) or remedy(rule, target),
             kernel=vocabulary()[name].kernel or None,
             fingerprint=fingerprint,
+            setting=setting,
             edits=hit.edits,
             excerpt=self.lines.excerpt(line, min(end_line, line + EXCERPT_LINES - 1), EXCERPT_WIDTH),
         )
 
-    def _fingerprint(self, rule: Rule, hit: Hit) -> str:
-        """Stable under moved lines and changed white space: the rule, the code, its line, and a count among equals."""
-        line, _ = self.lines.position(_place(hit)[0])
-        text = "\0".join([rule.name, "".join(hit.node.text.split()), "".join(self.lines.line(line).split())])
-        self._seen[text] += 1
-        return hashlib.blake2b(f"{text}\0{self._seen[text]}".encode(), digest_size=8).hexdigest()
+    def _fingerprint(self, code: str, target: Target) -> str:
+        """What a finding is recognised by in a later version of the code: `CODE:N`, the Nth of equal code in the file.
+
+        CODE stands for the rule, the tokens of the code that is pointed at, and the function or the operator that this
+        code is an argument of. So it is stable where
+
+        - lines are moved, within the file or to another one, and where the file is renamed;
+        - other code is edited, be it on the same line: a second argument, the other operand, the name that is assigned;
+        - the code is laid out anew: white space, line breaks, comments, quotes, trailing commas;
+        - other targets are judged in the same run: each is counted by itself.
+
+        N tells equal code apart, and alone depends on what stands before it in the file. Who compares versions compares
+        CODE by CODE with its number of occurrences, and `Finding.setting` says which of them are the same.
+        """
+        self._seen[code, target.name] += 1
+        return f"{code}:{self._seen[code, target.name]}"
+
+    def _setting(self, hit: Hit) -> str:
+        return _digest(spelling.statement(hit.node), size=4)
+
+
+def _digest(*parts: str, size: int = 8) -> str:
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=size).hexdigest()
 
 
 def _place(hit: Hit) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from portlint.source.prescan import Limits
 from portlint.source.recipe import LANGUAGES
 
 if TYPE_CHECKING:
+    from portlint.changed import Changed
     from portlint.config import Config, Selector
     from portlint.rule import Rule
     from portlint.source.discover import Found
@@ -47,6 +48,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """worker processes; None for one per core"""
     shard: tuple[int, int] | None = None
     """which part of the files to check, and of how many; None for all"""
+    changed: Changed | None = None
+    """only files that differ, if this is given"""
+
+    def asks(self, rule: str, target: str, path: str) -> bool:
+        """Whether a finding of this rule for this target would be reported in that file."""
+        selected = not self.select or any(one.matches(rule, target) for one in self.select)
+        ignored = (*self.ignore, *self.config.file_ignores(path))
+        judged = any(one.name == target for one in self.targets)
+        return judged and selected and not any(one.matches(rule, target) for one in ignored)
 
 
 def run(request: Request, progress: Progress | None = None) -> Report:
@@ -72,6 +82,11 @@ def run(request: Request, progress: Progress | None = None) -> Report:
     return msgspec.structs.replace(report, shard=shard)
 
 
+def prepare(request: Request) -> tuple[Sequence[Found], Scan]:
+    """The files that a request names, and what is done with each."""
+    return _tasks(request)[0], _scan(request)
+
+
 def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
     from portlint.source.discover import Found, discover
     from portlint.source.language import by_name
@@ -85,7 +100,10 @@ def _tasks(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
         force_exclude=request.force_exclude,
         root=request.config.root,
     )
-    return [found for found in discovery.found if found.kind in READ], discovery.problems
+    tasks = [found for found in discovery.found if found.kind in READ]
+    if request.changed is not None:
+        tasks = [found for found in tasks if request.changed.has_file(found.path)]
+    return tasks, discovery.problems
 
 
 def _scan(request: Request) -> Scan:
@@ -98,6 +116,7 @@ def _scan(request: Request) -> Scan:
         ignore=request.ignore,
         ignores_of=request.config.file_ignores,
         content=request.stdin[1] if request.stdin else None,
+        require_reason=request.config.require_reason,
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint import directive
+from portlint import day, directive
 from portlint.config import Selector
 from portlint.detect import RuleSet, detect, merged, under
 from portlint.finding import FileResult, Finding, Problem
@@ -22,12 +22,26 @@ from portlint.source.text import Lines
 from portlint.target import Target
 
 if TYPE_CHECKING:
-    from portlint.directive import Directive
+    from datetime import date
+
+    from portlint.source.decode import Decoded
     from portlint.source.discover import Found
     from portlint.source.embedded import Embedded
     from portlint.source.notebook import Notebook
 
 Phase = Callable[[str], None]
+
+
+class Examined(msgspec.Struct, frozen=True):
+    """The result of a file, with what it was made from where the file was analysed."""
+
+    result: FileResult
+    source: Source | None = None
+    lines: Lines | None = None
+    data: bytes = b""
+    decoded: Decoded | None = None
+    """None for a notebook"""
+    applied: directive.Applied | None = None
 
 
 class Scan:
@@ -43,6 +57,8 @@ class Scan:
         ignore: Sequence[Selector] = (),
         ignores_of: Callable[[str], Sequence[Selector]] = lambda _: (),
         content: bytes | None = None,
+        today: date | None = None,
+        require_reason: bool = False,
     ) -> None:
         self.rules = rules
         self.targets = targets
@@ -53,44 +69,57 @@ class Scan:
         """path -> the selectors that the configuration ignores there"""
         self.content = content
         """the text of the one file that comes from standard input"""
+        self.terms = directive.Terms(
+            frozenset(rule.name for rule in rules.rules),
+            frozenset(target.name for target in targets),
+            today or day.today(),
+            not select,
+            require_reason,
+        )
 
     def __call__(self, found: Found, without: frozenset[str], phase: Phase) -> FileResult:
         """The findings and problems of one file. `without` names rules to leave out, `phase` is told what runs."""
+        return self.examine(found, without, phase).result
+
+    def examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None = None) -> Examined:
+        """The findings and problems of one file, and what they rest on. `edited` stands in for what the file holds."""
         phase("read")
         if self.content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
-            return _given_up(found.path, "skipped", reason)
+            return Examined(_given_up(found.path, "skipped", reason))
         try:
-            data = self.content if self.content is not None else _read(found.file)
+            data = edited or (self.content if self.content is not None else _read(found.file))
         except OSError as error:
-            return _given_up(found.path, "read", f"cannot be read: {error.strerror or error}")
+            return Examined(_given_up(found.path, "read", f"cannot be read: {error.strerror or error}"))
         try:
             return self._scan(found, data, without, phase)
         except NotText as reason:
-            return _given_up(found.path, "read", str(reason))
+            return Examined(_given_up(found.path, "read", str(reason)))
 
-    def _scan(self, found: Found, data: bytes, without: frozenset[str], phase: Phase) -> FileResult:
+    def _scan(self, found: Found, data: bytes, without: frozenset[str], phase: Phase) -> Examined:
         kind = found.kind
         notebook: Notebook | None = None
+        decoded: Decoded | None = None
         if kind == "notebook":
             from portlint.source.notebook import read
 
             notebook = read(data)
             text, kind = notebook.text, "python"
         else:
-            text = decode(data, kind).text
+            decoded = decode(data, kind)
+            text = decoded.text
         language = by_content(kind, text)
         starts = line_starts(text)
         counted = census(text, language, len(starts))
         if language is None:
-            return FileResult(found.path, lines=len(starts), census=counted)
+            return Examined(FileResult(found.path, lines=len(starts), census=counted))
         if reason := refuse(text, language, self.limits):
-            return _given_up(found.path, "skipped", reason)
+            return Examined(_given_up(found.path, "skipped", reason))
         commands = notebook.commands if notebook is not None else b""
         if not commands.strip() or not self.rules.may_fire(commands, "bash"):
             commands = b""
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
         if not has_kernels and not commands and not self.rules.may_fire(text, language) and b"portlint:" not in text:
-            return FileResult(found.path, lines=len(starts), census=counted)
+            return Examined(FileResult(found.path, lines=len(starts), census=counted))
         phase("parse")
         source, lines = (
             Source(found.path, text, language, found.file),
@@ -102,13 +131,24 @@ class Scan:
             kernels.append(embedded.Embedded(Source(found.path, commands, "bash", found.file), ()))
         findings, more = self._findings(source, kernels, judge, without, phase)
         problems += more
+        sources = [source, *(one.source for one in kernels)]
+        applied, refused = self._directed(sources, lines, findings)
+        kept = [finding for finding in applied.kept if self._wanted(finding)]
+        more = [*refused, *applied.problems]
         if notebook is not None:
             problems += [_unread(found.path, cell) for cell in notebook.unread_cells]
-            findings = [_in_notebook(finding, notebook) for finding in findings]
-        sources = [source, *(one.source for one in kernels)]
-        result = self._directed(sources, lines, findings, problems)
-        hashed = _hashed(result.findings, data) if result.findings else ()
-        return msgspec.structs.replace(result, findings=hashed, translated=dict(judge.translated), census=counted)
+            kept = [_in_notebook(finding, notebook) for finding in kept]
+            more = [msgspec.structs.replace(one, line=notebook.place(one.line).line) for one in more]
+        result = FileResult(
+            found.path,
+            _hashed(tuple(sorted(kept, key=lambda finding: finding.order)), data),
+            tuple(sorted([*problems, *more])),
+            len(lines),
+            sum(map(self._wanted, applied.suppressed)),
+            dict(judge.translated),
+            counted,
+        )
+        return Examined(result, source, lines, data, decoded, applied)
 
     def _kernels(self, source: Source, lines: Lines) -> tuple[list[Embedded], list[Problem]]:
         """The kernels inside the strings of a Python file that are fit to be analysed, and why the others are not."""
@@ -138,8 +178,7 @@ class Scan:
         for rule, hit in sorted(merged(hits) if kernels else hits, key=_order):
             phase(rule.name)
             for finding in judge.judge(rule, hit, self.targets):
-                if self._wanted(finding):
-                    unique.setdefault(finding.order, finding)
+                unique.setdefault(finding.order, finding)
         problems = []
         if exceeded:
             problems.append(Problem(source.path, 0, "parse", "too many syntax matches: some findings may be missing"))
@@ -151,26 +190,16 @@ class Scan:
         return selected and not any(one.matches(finding.rule, finding.target) for one in ignored)
 
     def _directed(
-        self, sources: list[Source], lines: Lines, findings: list[Finding], problems: list[Problem]
-    ) -> FileResult:
-        """The result of a file, given as its own source and the kernels in its strings."""
-        path = sources[0].path
-        directives: dict[Directive, None] = {}
+        self, sources: list[Source], lines: Lines, findings: list[Finding]
+    ) -> tuple[directive.Applied, list[Problem]]:
+        """What the directives of a file do, given its own source and the kernels in its strings; and broken ones."""
+        directives: dict[directive.Directive, None] = {}
         refused: dict[Problem, None] = {}
         for source in sources:  # a text that two kernels share is read twice, and counts once
             own, unread = directive.read(source, lines)
             directives.update(dict.fromkeys(own))
             refused.update(dict.fromkeys(unread))
-        targets = frozenset(target.name for target in self.targets)
-        rules = frozenset(rule.name for rule in self.rules.rules)
-        kept, suppressed, unused = directive.apply(findings, list(directives), path, targets, rules)
-        return FileResult(
-            path,
-            tuple(sorted(kept, key=lambda finding: finding.order)),
-            tuple(sorted([*problems, *refused, *unused])),
-            len(lines),
-            suppressed,
-        )
+        return directive.apply(findings, list(directives), sources[0].path, self.terms), list(refused)
 
 
 def _order(owned: tuple[Rule, Hit]) -> tuple[int, int, str]:
@@ -194,6 +223,8 @@ def _unread(path: str, cell: int) -> Problem:
 
 def _hashed(findings: Sequence[Finding], data: bytes) -> tuple[Finding, ...]:
     """The findings with the hashes of their lines in the file as it is stored."""
+    if not findings:
+        return ()
     from portlint.source.line_hash import line_hashes
 
     hashes = line_hashes(data, (finding.line for finding in findings))

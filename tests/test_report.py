@@ -428,7 +428,7 @@ class TestSarif:
                 assert result["level"]
                 assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
                 assert result["partialFingerprints"] == {
-                    "portlint/v1": "3f1d9c0a7b2e4f68",
+                    "portlint/v2": "3f1d9c0a7b2e4f68",
                     "primaryLocationLineHash": "2c7ee7727e0a1511:1",
                 }
                 place = result["locations"][0]["physicalLocation"]
@@ -484,7 +484,7 @@ class TestSarif:
 
     def test_no_hash_is_given_for_a_line_that_the_file_does_not_have(self) -> None:
         (run,) = self.load(report(finding(line_hash="")))["runs"]
-        assert list(run["results"][0]["partialFingerprints"]) == ["portlint/v1"]
+        assert list(run["results"][0]["partialFingerprints"]) == ["portlint/v2"]
 
     def test_code_makes_no_link(self) -> None:
         (run,) = self.load(report(finding(message="'[a](http://evil)' and '[=](int i)'.", remedy="")))["runs"]

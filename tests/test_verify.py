@@ -144,7 +144,9 @@ class TestEvidence:
         answered(portlint, 64)
         Path("src/votes.cu").write_text(VOTES.replace("votes", "ayes"))
         problems = json.loads(checked(portlint).stdout)["problems"]
-        assert any("the code has changed" in problem["message"] for problem in problems)
+        messages = [problem["message"] for problem in problems]
+        assert any("the code has changed" in message for message in messages)
+        assert any("the statement around the finding has changed" in message for message in messages)
 
     def test_what_is_of_files_that_are_not_checked_is_left_in_peace(self, portlint: Portlint) -> None:
         answered(portlint, 64)

@@ -11,9 +11,11 @@ import click
 from portlint.cli.errors import UserError, friendly
 
 if TYPE_CHECKING:
+    from portlint.baseline import Matched
+    from portlint.changed import Changed
     from portlint.config import Selector
-    from portlint.finding import Report
-    from portlint.run import Progress
+    from portlint.finding import Problem, Report
+    from portlint.run import Progress, Request
     from portlint.target import Target
 
 VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
@@ -21,7 +23,15 @@ PROGRESS_AFTER = 200
 """files; a shorter scan is over before a progress line helps"""
 
 
-@click.command(short_help="Check files for assumptions that do not hold on a target.")
+class _Command(click.Command):
+    """A command with an option whose value may be left out, and never is the argument behind it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options, rest = (args[: args.index("--")], args[args.index("--") :]) if "--" in args else (args, [])
+        return super().parse_args(ctx, ["--changed=" if one == "--changed" else one for one in options] + rest)
+
+
+@click.command(cls=_Command, short_help="Check files for assumptions that do not hold on a target.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=str))
 @click.option(
     "--target", "-t", "targets", multiple=True, help="Machine to judge for; repeatable. 'portlint target' lists them."
@@ -55,6 +65,20 @@ PROGRESS_AFTER = 200
     help="What 'portlint verify' found out  [portlint-evidence.json, if it is there].",
 )
 @click.option("--shard", metavar="I/N", help="Check one of N parts of the files; 'portlint merge' joins their JSON.")
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Leave out the findings in it  [portlint-baseline.json, if it is there].",
+)
+@click.option("--no-baseline", is_flag=True, help="Report what the baseline has, too.")
+@click.option(
+    "--changed",
+    metavar="[=REF]",
+    help="Only lines that differ from the commit REF  [what this branch and its upstream have in common].",
+)
+@click.option("--add-ignore", metavar="REASON", help="Write a suppression comment for each finding into its file.")
+@click.option("--remove-unused-ignores", is_flag=True, help="Take suppression comments out that suppress nothing.")
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -73,15 +97,26 @@ def check(
     color: str,
     evidence: Path | None,
     shard: str | None,
+    baseline: Path | None,
+    no_baseline: bool,
+    changed: str | None,
+    add_ignore: str | None,
+    remove_unused_ignores: bool,
     prove: bool,
 ) -> None:
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
+    import msgspec
+
     from portlint.config import Config, load
-    from portlint.run import Request, run
+    from portlint.run import Request
 
     config = Config() if isolated else load(Path.cwd())
     machines = targets_of(targets or config.target)
     kinds = outputs_of(outputs)
+    if add_ignore is not None and remove_unused_ignores:
+        raise UserError("'--add-ignore' and '--remove-unused-ignores' are two steps: use one at a time.")
+    if stdin_filename is not None and (add_ignore is not None or remove_unused_ignores):
+        raise UserError("what comes from standard input cannot be edited: name files.")
     request = Request(
         paths=paths or (".",),
         targets=machines,
@@ -93,16 +128,79 @@ def check(
         stdin=_stdin(paths, stdin_filename),
         jobs=jobs,
         shard=_shard(shard, evidence=evidence, prove=prove, stdin=stdin_filename),
+        changed=_changed(changed),
     )
-    report = run(request, progress_line())
-    if request.shard is None:  # evidence is joined, and found to be stale, with all findings at hand
-        report = with_evidence(report, request.paths, evidence)
-    if prove:
-        report = _proven(report, machines, jobs)
+    options = (evidence, baseline, no_baseline, prove)
+    report = _checked(request, *options)
+    if add_ignore is not None or remove_unused_ignores:
+        problems = _edited(request, report, add_ignore)
+        report = _checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
+        report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
         click.echo("portlint: no files to check", err=True)
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
+
+
+def _checked(request: Request, evidence: Path | None, baseline: Path | None, no_baseline: bool, prove: bool) -> Report:
+    """What is to be reported: the findings of a run less those that are known or on other lines, with evidence."""
+    from portlint.run import run
+
+    report = run(request, progress_line())
+    known = None if no_baseline else _matched(report, request, baseline)
+    if request.shard is None:  # evidence is joined, and found to be stale, with all findings at hand
+        report = with_evidence(report, request.paths, evidence)
+    if known is not None:
+        report = _without_known(report, *known)
+    if request.changed is not None:
+        report = _on_changed_lines(report, request.changed)
+    return _proven(report, request.targets, request.jobs) if prove else report
+
+
+def _edited(request: Request, report: Report, reason: str | None) -> tuple[Problem, ...]:
+    """Write suppression comments with a reason; without one, take those out that are unused. Returns what failed."""
+    from portlint import ignores
+
+    if reason is None:
+        outcome = ignores.remove_unused(request, report, progress_line())
+        click.echo(f"portlint: unused suppressions removed from {len(outcome.edited)} files", err=True)
+    else:
+        outcome = ignores.add(request, report, reason, progress_line())
+        click.echo(f"portlint: suppressions written into {len(outcome.edited)} files", err=True)
+    return outcome.problems
+
+
+def _changed(ref: str | None) -> Changed | None:
+    from portlint.changed import changed
+
+    return None if ref is None else changed(ref)
+
+
+def _on_changed_lines(report: Report, changed: Changed) -> Report:
+    import msgspec
+
+    return msgspec.structs.replace(report, findings=tuple(one for one in report.findings if changed.has(one)))
+
+
+def _matched(report: Report, request: Request, named: Path | None) -> tuple[Matched, Path] | None:
+    """What the baseline has of a report, and where it is; None where there is none."""
+    from portlint import baseline
+
+    place = baseline.place(request.config, named)
+    if not (named or request.config.baseline or place.is_file()):
+        return None
+    return baseline.match(report.findings, baseline.read(place), request, report), place
+
+
+def _without_known(report: Report, matched: Matched, place: Path) -> Report:
+    """The report without what the baseline has; `report` may have learned of evidence since they were matched."""
+    import msgspec
+
+    from portlint import baseline
+
+    known = {one.order for one in matched.known}
+    new = tuple(one for one in report.findings if one.order not in known)
+    return baseline.apply(report, msgspec.structs.replace(matched, new=new), place)
 
 
 def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:
@@ -266,4 +364,5 @@ def status(report: Report, fail_on: str) -> int:
     from portlint.finding import Verdict
 
     floor = Verdict(fail_on).rank
-    return int(any(finding.verdict.rank <= floor for finding in report.findings))
+    is_unmet = any(problem.kind == "expect" for problem in report.problems)
+    return int(is_unmet or any(finding.verdict.rank <= floor for finding in report.findings))

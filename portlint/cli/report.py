@@ -74,7 +74,7 @@ def report(
 
     The exit status is 0 whatever the report says; `portlint check` is the command that fails a build.
     """
-    from portlint import __version__
+    from portlint import __version__, day
     from portlint.config import Config, load
     from portlint.fit.measured import Limits
     from portlint.readiness.assess import assess
@@ -99,7 +99,7 @@ def report(
         jobs=jobs,
     )
     found = with_evidence(run(request, progress_line()), request.paths, evidence)
-    today = _today()
+    today = day.today().isoformat()
     readiness = assess(
         found,
         machines,
@@ -148,15 +148,6 @@ def _output(text: str) -> tuple[str, Path | None]:
     if kind == "xlsx" and find_spec("xlsxwriter") is None:
         raise UserError("a workbook needs XlsxWriter: pip install 'portlint[xlsx]'")
     return kind, Path(file) if file else None
-
-
-def _today() -> str:
-    """The date of the report. SOURCE_DATE_EPOCH (seconds) stands in for it, so that a report can be made again."""
-    import os
-    from datetime import UTC, date, datetime
-
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return (datetime.fromtimestamp(int(epoch), UTC).date() if epoch.isdigit() else date.today()).isoformat()
 
 
 def _write(content: bytes, file: Path | None) -> None:

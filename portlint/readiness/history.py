@@ -81,13 +81,18 @@ def point(report: Report, date: str) -> Point:
 
 
 def compare(old: OldReport, report: Report, date: str) -> Progress:
-    """What has changed. A finding is the same where its fingerprint is, in its own file first, then in any other."""
+    """What has changed. A finding is the same where its code is, in its own file first, then in any other."""
     before = [one for one in old.findings if one.target in report.targets]
-    moved, left = _unmatched(before, report.findings, lambda one: (one.path, one.fingerprint, one.target))
-    mended, _ = _unmatched(moved, left, lambda one: ("", one.fingerprint, one.target))
+    moved, left = _unmatched(before, report.findings, lambda one: (one.path, _code(one), one.target))
+    mended, _ = _unmatched(moved, left, lambda one: ("", _code(one), one.target))
     kept = len(before) - len(mended)
     earlier = old.history or (Point(old.date, _counts(before)),)
     return Progress(old.date, tuple(mended), len(report.findings) - kept, kept, (*earlier, point(report, date)))
+
+
+def _code(finding: OldFinding | Finding) -> str:
+    """The fingerprint without its place among equals: what is compared is how many there are."""
+    return finding.fingerprint.partition(":")[0]
 
 
 _Key = tuple[str, str, str]

@@ -124,16 +124,19 @@ def _notification(problem: Problem) -> om.Notification:
     place = om.PhysicalLocation(artifact_location=_artifact(problem.path), region=region)
     return om.Notification(
         message=_message(f"{problem.kind}: {problem.message}"),
-        level="note" if problem.kind in ("skipped", "directive") else "warning",
+        level=_LEVELS_OF_PROBLEMS.get(problem.kind, "warning"),
         locations=[om.Location(physical_location=place)] if problem.path else None,
     )
+
+
+_LEVELS_OF_PROBLEMS = {"skipped": "note", "directive": "note", "expect": "error"}
 
 
 def _result(finding: Finding, rule_index: int) -> om.Result:
     properties: dict[str, Any] = {"verdict": finding.verdict}
     if finding.evidence:
         properties["evidence"] = [msgspec.to_builtins(evidence) for evidence in finding.evidence]
-    fingerprints = {"portlint/v1": finding.fingerprint}
+    fingerprints = {"portlint/v2": finding.fingerprint}
     if finding.line_hash:
         fingerprints["primaryLocationLineHash"] = finding.line_hash
     return om.Result(

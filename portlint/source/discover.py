@@ -116,6 +116,11 @@ def reported_path(file: str) -> str:
     return printable_path(file if outside else inside).replace(os.sep, "/")
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path, as reports show it, is the other one or in it."""
+    return folder in (".", path) or os.path.normpath(path).startswith(folder.rstrip("/") + "/")
+
+
 def ignore_spec(patterns: Iterable[str]) -> GitIgnoreSpec:
     """Compile patterns in the syntax of .gitignore. Raises PatternError."""
     from pathspec import GitIgnoreSpec

@@ -16,6 +16,7 @@ import msgspec
 
 from portlint.finding import Evidence, Finding
 from portlint.mistake import Mistake
+from portlint.source.discover import is_below
 from portlint.target import ProfileError, load
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, order=True, omit_defaults
     """One answer, joined to one finding."""
 
     fingerprint: str
+    setting: str = ""
+    """the statement of the finding; "" where it is not known"""
     rule: str
     path: str
     """the file of the finding, as it was named then"""
@@ -131,25 +134,23 @@ def stale(
 ) -> list[Stale]:
     """The entries that no longer say anything, where these are all findings below `paths`."""
     below = tuple(os.path.normpath(path) for path in paths)
-    known = {(one.fingerprint, one.target) for one in findings}
+    known = {(one.fingerprint, one.target): one.setting for one in findings}
     digests = {name: {one.digest for one in group} for name, group in kernels.items()}
     found: list[Stale] = []
     for entry in entries:
         if entry.digest != entry.expected_digest():
             found.append(Stale(entry, "the entry was changed by hand"))
         elif (entry.fingerprint, entry.target) not in known:
-            if not any(_is_below(entry.path, path) for path in below):
+            if not any(is_below(entry.path, path) for path in below):
                 continue
             found.append(Stale(entry, "the code has changed: there is no such finding now"))
+        elif entry.setting and entry.setting != known[entry.fingerprint, entry.target]:
+            found.append(Stale(entry, "the statement around the finding has changed"))
         elif _stated(entry) != entry.stated:
             found.append(Stale(entry, f"the profile of {entry.target} now states another value of {entry.fact}"))
         elif entry.kernel and entry.kernel_digest not in digests.get(entry.kernel, ()):
             found.append(Stale(entry, f"the kernel {entry.kernel} has changed"))
     return found
-
-
-def _is_below(file: str, folder: str) -> bool:
-    return folder in (".", file) or os.path.normpath(file).startswith(folder + os.sep)
 
 
 def _stated(entry: Entry) -> Any:

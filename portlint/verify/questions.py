@@ -95,6 +95,7 @@ def entry(finding: Finding, evidence: Evidence, kernel: Kernel | None = None) ->
     """The entry of a finding; without a kernel, its own code was asked."""
     return Entry(
         fingerprint=finding.fingerprint,
+        setting=finding.setting,
         rule=finding.rule,
         path=finding.path,
         target=finding.target,
