@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -32,7 +33,8 @@ TOOL = load_tool()
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository whose pages have just been written."""
-    (tmp_path / "CHANGELOG.md").write_bytes((ROOT / "CHANGELOG.md").read_bytes())
+    for name in ("CHANGELOG.md", "zensical.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     monkeypatch.setattr(TOOL, "ROOT", tmp_path)
     TOOL.write()
     return tmp_path
@@ -56,6 +58,12 @@ def test_every_rule_and_target_has_its_place() -> None:
     assert re.findall(r"^\| \[([a-z0-9/-]+)\]", index, flags=re.MULTILINE) == list(discover())
     for name in shipped():
         assert f"\n| `{name}` |" in pages[Path("docs/targets.md")]
+
+
+def test_every_rule_is_in_the_navigation() -> None:
+    navigation = TOOL.pages()[Path("zensical.toml")]
+    tomllib.loads(navigation)
+    assert re.findall(r'"rules/([a-z0-9/-]+)\.md"', navigation) == list(discover())
 
 
 def test_a_rule_page_has_its_properties() -> None:

@@ -1,4 +1,4 @@
-"""Write the pages of docs/ that are derived from the rules, their fixtures and the targets.
+"""Write the pages of docs/ that are derived from the rules, their fixtures and the targets, and their navigation.
 
 Usage: python tools/make_docs.py [--check]
 
@@ -22,6 +22,9 @@ from portlint.target import Fact, Target, aliases, load, shipped
 ROOT = Path(__file__).resolve().parent.parent
 RULES = Path("docs/rules")
 TARGETS = Path("docs/targets.md")
+SITE = Path("zensical.toml")
+SOURCES = "https://github.com/portlint/portlint/blob/main"
+"""where what lies outside docs/ is read: pages are a site of their own, too"""
 COMMAND = "python tools/make_docs.py"
 
 KEY_FACTS = {
@@ -39,7 +42,7 @@ FENCES |= {"Dockerfile": "dockerfile", "txt": "text", "yml": "yaml", "toml": "to
 
 
 def pages() -> dict[Path, str]:
-    """Every generated page, by its path below the repository."""
+    """Every generated page, and the site's configuration with its navigation, by the path below the repository."""
     explained = [explain(rule) for rule in discover().values()]
     releases = _releases((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
     written = {RULES / f"{one.name}.md": _text(_rule_page(one, _since(one.name, releases))) for one in explained}
@@ -47,6 +50,7 @@ def pages() -> dict[Path, str]:
         RULES / "README.md": _text(_index(explained)),
         **written,
         TARGETS: _text(_targets_page([load(name) for name in shipped()])),
+        SITE: _navigated((ROOT / SITE).read_text(encoding="utf-8"), explained),
     }
 
 
@@ -105,6 +109,22 @@ def _index(rules: list[Explanation]) -> Iterator[str]:
         yield from (f"| [{one.name}]({one.name}.md) | {_cell(one.summary)} |" for one in members)
 
 
+def _navigated(site: str, rules: list[Explanation]) -> str:
+    """The site's configuration with the rules' pages between its two marks."""
+    before, mark, rest = site.partition(f"  # Rules: written by {COMMAND}\n")
+    _, end, after = rest.partition("  # End of rules\n")
+    return before + mark + "".join(f"  {line}\n" for line in _entries(rules)) + end + after
+
+
+def _entries(rules: list[Explanation]) -> Iterator[str]:
+    yield from ('{ "Rules" = [', f'  "{RULES.name}/README.md",')
+    for pack, members in groupby(rules, key=lambda one: one.name.partition("/")[0]):
+        yield f'  {{ "{pack}" = ['
+        yield from (f'    {{ "{one.name.partition("/")[2]}" = "{RULES.name}/{one.name}.md" }},' for one in members)
+        yield "  ] },"
+    yield "] },"
+
+
 def _rule_page(one: Explanation, since: str) -> Iterator[str]:
     yield from (f"# {one.name}", "", one.summary)
     if one.why:
@@ -132,7 +152,7 @@ def _properties(one: Explanation, since: str) -> Iterator[str]:
     yield f"| Languages | {', '.join(LANGUAGES[language] for language in one.languages)} |"
     yield f"| Fires on | {'; '.join(_by_verdict(one.fires_on))} |"
     yield f"| Since | {since} |"
-    yield f"| Source | [{source}](../../../{source}) |"
+    yield f"| Source | [{source}]({SOURCES}/{source}) |"
     yield f"| To suppress | `{mark} portlint: ignore[{one.name}] reason` |"
 
 
