@@ -85,10 +85,10 @@ def of_rule(rule: str, target: str) -> Effort:
 
 
 def of_finding(finding: Finding) -> Effort:
-    """What one finding costs: nothing where nothing is known to be wrong, minutes where portlint has the edit."""
+    """What one finding costs: nothing where nothing is known to be wrong, minutes where portlint has a safe edit."""
     if finding.verdict is Verdict.UNKNOWN:
         return Effort.NONE
-    return Effort.MINUTES if finding.fixable else of_rule(finding.rule, finding.target)
+    return Effort.MINUTES if finding.fixable and finding.safe else of_rule(finding.rule, finding.target)
 
 
 def of_findings(findings: Iterable[Finding]) -> Work:
