@@ -8,7 +8,8 @@ Only choices for a whole model or run are looked at: mixed precision of a traine
 loaded in. Tests, code behind a test of the device, and types that the user chooses are silent.
 
 ## Fix safety
-Unsafe: bfloat16 has the range of float32 and 8 bits of precision in place of 11. A scaler is left.
+Unsafe: bfloat16 has the range of float32 and 8 bits of precision in place of 11. A scaler is left, and so is the dtype of a
+file that converts to float16 elsewhere.
 
 ## References
 https://docs.pytorch.org/xla/master/perf/amp.html
@@ -34,6 +35,8 @@ OPTIONS = re.compile(r"(Config|Arguments|Args|Trainer|Accelerator|Fabric)$")
 """how the classes end that take the precision of a run"""
 HALF = re.compile(r"fp16|float16|half", re.IGNORECASE)
 """in a test, what says that somebody chose the type"""
+MENTIONS = re.compile(rb"\.(?:float16|half)\b")
+ARGUMENTS = re.compile(rb"dtype\s*=\s*\w+\.(?:float16|half)\b")
 STATED = on_platform("tpu")
 """the operands of the matrix unit are a choice on no other platform"""
 FLOAT16 = {"fp16": True, "mixed_precision": "fp16", "precision": "16-mixed"}
@@ -83,8 +86,15 @@ def _asked(call: Node, dtype: Node) -> Hits:
         if named == "float16":
             is_torch = place == dtype and dtype.type == "attribute" and dtype.name in ("torch.float16", "torch.half")
             is_asked_for = any(HALF.search(guard.text) for guard in call.guards)
-            edits = (replace(dtype["attribute"], "bfloat16"),) if is_torch and not is_asked_for else ()
+            is_free = is_torch and not is_asked_for and not _is_converted_to(dtype)
+            edits = (replace(dtype["attribute"], "bfloat16"),) if is_free else ()
             yield Hit(dtype, guards=(*call.guards, *place.guards, STATED), edits=edits)
+
+
+def _is_converted_to(dtype: Node) -> bool:
+    """Whether the file has float16 elsewhere than as an argument: what is converted to it would no longer fit."""
+    text = dtype.source.text
+    return len(MENTIONS.findall(text)) != len(ARGUMENTS.findall(text))
 
 
 def _is_in_a_test(call: Node) -> bool:
