@@ -306,7 +306,7 @@ def create(analyst: Analyst) -> Server:
         document = server.workspace.get_text_document(uri)
         return [
             lsp.CodeAction(
-                title=f"portlint: mend {one.rule}",
+                title=f"portlint: mend {one.rule}{'' if one.safe else ' (may change what the code does)'}",
                 kind=lsp.CodeActionKind.QuickFix,
                 edit=lsp.WorkspaceEdit(changes={uri: server.edits(document, one.edits)}),
             )

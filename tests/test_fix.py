@@ -156,7 +156,12 @@ class TestCommand:
 
     @pytest.mark.parametrize(
         "wrong",
-        [("--unsafe-fixes",), ("--diff", "--output-format", "json"), ("--fix", "--stdin-filename", "x.py")],
+        [
+            ("--unsafe-fixes",),
+            ("--diff", "--output-format", "json"),
+            ("--fix", "--stdin-filename", "x.py"),
+            ("--fix", "--changed"),
+        ],
     )
     def test_what_makes_no_sense_is_refused(self, check: Callable[..., Result], wrong: tuple[str, ...]) -> None:
         assert check(*wrong).exit_code == 2

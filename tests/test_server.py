@@ -148,6 +148,29 @@ def test_hovering_tells_fact_source_and_remedy(kernel: Path) -> None:
     edit(kernel.parent, work, targets=["cdna3"])
 
 
+def test_a_fix_is_a_code_action(kernel: Path) -> None:
+    async def work(editor: Editor) -> None:
+        uri = editor.open(kernel, "cuda")
+        found = await editor.diagnostics(uri)
+        width = next(one for one in found if one.code == "lanes/warp-is-32")
+        document = lsp.TextDocumentIdentifier(uri)
+        given = lsp.CodeActionParams(document, width.range, lsp.CodeActionContext([width]))
+        actions = await editor.text_document_code_action_async(given)
+        assert actions is not None
+        titles = [action.title for action in actions]
+        assert "portlint: mend lanes/warp-is-32" in titles
+        action = actions[titles.index("portlint: mend lanes/warp-is-32")]
+        assert isinstance(action, lsp.CodeAction)
+        assert action.edit is not None
+        assert action.edit.changes is not None
+        (edit,) = action.edit.changes[uri]
+        line = VOTES.splitlines()[edit.range.start.line]
+        mended = line[: edit.range.start.character] + edit.new_text + line[edit.range.end.character :]
+        assert "threadIdx.x % warpSize == 0" in mended
+
+    edit(kernel.parent, work, targets=["cdna3"])
+
+
 def test_the_configuration_is_read_again(kernel: Path) -> None:
     configuration = kernel.parent / "portlint.toml"
     configuration.write_text('target = ["cdna3"]\n')

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from portlint.cli.check import progress_line, selectors, targets_of
+from portlint.cli.check import selectors, targets_of
 from portlint.cli.errors import friendly
+from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from portlint.baseline import Entry, Matched

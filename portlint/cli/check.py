@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
 from portlint.cli.errors import UserError, friendly
+from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from portlint.baseline import Matched
     from portlint.changed import Changed
     from portlint.config import Selector
-    from portlint.finding import Problem, Report
-    from portlint.fix import Change
-    from portlint.run import Progress, Request
+    from portlint.finding import Report
+    from portlint.run import Request
     from portlint.target import Target
 
 Mends: TypeAlias = Literal["safe", "unsafe"]
 
 VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
-PROGRESS_AFTER = 200
-"""files; a shorter scan is over before a progress line helps"""
 
 
 class _Command(click.Command):
@@ -146,12 +143,18 @@ def check(
         shard=_shard(shard, evidence=evidence, prove=prove, stdin=stdin_filename),
         changed=_changed(changed),
     )
+    if (fixes or diff) and changed is not None:
+        raise UserError("fixes mend whole files: leave out '--changed', or name the files.")
     if diff:
-        sys.exit(_show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
+        from portlint.cli.mend import show_diff
+
+        sys.exit(show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
     options = (evidence, baseline, no_baseline, prove)
     report = _checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
     if add_ignore is not None or remove_unused_ignores:
-        problems = _edited(request, report, add_ignore)
+        from portlint.cli.mend import comments
+
+        problems = comments(request, report, add_ignore)
         report = _checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
@@ -172,7 +175,12 @@ def _checked(
     """What is to be reported: the findings of a run less those that are known or on other lines, with evidence."""
     from portlint.run import run
 
-    report = run(request, progress_line()) if mends is None else _fixed(request, unsafe=mends == "unsafe")
+    if mends is None:
+        report = run(request, progress_line())
+    else:
+        from portlint.cli.mend import fixed
+
+        report = fixed(request, unsafe=mends == "unsafe")
     known = None if no_baseline else _matched(report, request, baseline)
     if request.shard is None:  # evidence is joined, and found to be stale, with all findings at hand
         report = with_evidence(report, request.paths, evidence)
@@ -181,19 +189,6 @@ def _checked(
     if request.changed is not None:
         report = _on_changed_lines(report, request.changed)
     return _proven(report, request.targets, request.jobs) if prove else report
-
-
-def _edited(request: Request, report: Report, reason: str | None) -> tuple[Problem, ...]:
-    """Write suppression comments with a reason; without one, take those out that are unused. Returns what failed."""
-    from portlint import ignores
-
-    if reason is None:
-        outcome = ignores.remove_unused(request, report, progress_line())
-        click.echo(f"portlint: unused suppressions removed from {len(outcome.edited)} files", err=True)
-    else:
-        outcome = ignores.add(request, report, reason, progress_line())
-        click.echo(f"portlint: suppressions written into {len(outcome.edited)} files", err=True)
-    return outcome.problems
 
 
 def _changed(ref: str | None) -> Changed | None:
@@ -227,62 +222,6 @@ def _without_known(report: Report, matched: Matched, place: Path) -> Report:
     known = {one.order for one in matched.known}
     new = tuple(one for one in report.findings if one.order not in known)
     return baseline.apply(report, msgspec.structs.replace(matched, new=new), place)
-
-
-def _show_diff(request: Request, *, unsafe: bool) -> bool:
-    """Print what fixes would change, and say whether that is anything."""
-    from portlint.fix import fix, unified
-    from portlint.report.escape import printable
-
-    outcome = fix(request, unsafe=unsafe, progress=progress_line())
-    for change in outcome.changes:
-        text = unified(change)
-        if sys.stdout.isatty():
-            text = printable(text.decode(errors="replace"), keep="\n\t").encode()
-        sys.stdout.buffer.write(text)
-    sys.stdout.buffer.flush()
-    _say(outcome.changes, "would be made", outcome.problems)
-    return bool(outcome.changes)
-
-
-def _fixed(request: Request, *, unsafe: bool) -> Report:
-    """Make the fixes of a request, and report what is left."""
-    import msgspec
-
-    from portlint.finding import Problem
-    from portlint.fix import MOST_ROUNDS, Unfit, fix, write
-
-    done: list[Change] = []
-    problems: list[Problem] = []
-    progress = progress_line()
-    outcome = fix(request, unsafe=unsafe, progress=progress)
-    for _ in range(MOST_ROUNDS):
-        written = 0
-        for change in outcome.changes:
-            try:
-                write(change)
-            except Unfit as reason:
-                problems.append(Problem(change.path, 0, "fix", f"left alone: {reason}"))
-            else:
-                done.append(change)
-                written += 1
-        if not written:
-            break
-        outcome = fix(request, unsafe=unsafe, progress=progress)  # a mended header may have bearing on other files
-    _say(done, "made", ())
-    problems = sorted({*outcome.report.problems, *outcome.problems, *problems})
-    return msgspec.structs.replace(outcome.report, problems=tuple(problems))
-
-
-def _say(changes: Sequence[Change], what: str, problems: Iterable[Problem]) -> None:
-    """Count fixes for people, and name the files that they leave alone."""
-    from portlint.report.escape import printable
-
-    for problem in problems:
-        click.echo(f"portlint: {printable(problem.path)}: {printable(problem.message)}", err=True)
-    fixes, files = sum(change.fixes for change in changes), len({change.path for change in changes})
-    counted = f"{fixes} fix{'es' * (fixes != 1)} {what} in {files} file{'s' * (files != 1)}" if fixes else ""
-    click.echo(f"portlint: {counted or f'no fixes {what}'}", err=True)
 
 
 def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) -> Report:
@@ -391,20 +330,6 @@ def _stdin(paths: tuple[str, ...], name: str | None) -> tuple[str, bytes] | None
     if any(path != "-" for path in paths):
         raise UserError("'--stdin-filename' reads one file from standard input; name no other paths with it.")
     return name, sys.stdin.buffer.read()
-
-
-def progress_line() -> Progress | None:
-    """A counter on standard error, for long scans that somebody watches."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(done: int, total: int) -> None:
-        if total >= PROGRESS_AFTER:
-            end = "\r\x1b[K" if done == total else ""
-            sys.stderr.write(f"\rportlint: {done:,} of {total:,} files{end}")
-            sys.stderr.flush()
-
-    return show
 
 
 def write(report: Report, outputs: list[tuple[str, Path | None]], color: str) -> None:

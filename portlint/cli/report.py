@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from portlint.cli.check import progress_line, selectors, targets_of, with_evidence
+from portlint.cli.check import selectors, targets_of, with_evidence
 from portlint.cli.errors import UserError, friendly
+from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from portlint.fit.measured import Measurements
