@@ -14,13 +14,17 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
+import msgspec
+
 from portlint.explain import LANGUAGES, Explanation, Outcome, explain
 from portlint.finding import Cite
 from portlint.rules import discover
+from portlint.settings import schema
 from portlint.target import Fact, Target, aliases, load, shipped
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = Path("docs/rules")
+SCHEMA = Path("docs/portlint.schema.json")
 TARGETS = Path("docs/targets.md")
 SITE = Path("zensical.toml")
 SOURCES = "https://github.com/portlint/portlint/blob/main"
@@ -50,6 +54,7 @@ def pages() -> dict[Path, str]:
         RULES / "README.md": _text(_index(explained)),
         **written,
         TARGETS: _text(_targets_page([load(name) for name in shipped()])),
+        SCHEMA: msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n",
         SITE: _navigated((ROOT / SITE).read_text(encoding="utf-8"), explained),
     }
 

@@ -83,6 +83,8 @@ class _Command(click.Command):
 @click.option("--fix", "fixes", is_flag=True, help="Mend what has a safe fix, then report what is left.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: take fixes that may change what code does.")
 @click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing; exit 1 if it would.")
+@click.option("--show-settings", is_flag=True, help="Print the settings in force and where they come from, and stop.")
+@click.option("--show-files", is_flag=True, help="Print the files that would be checked, and stop.")
 @click.option("--prove", is_flag=True, help="Execute the code around findings about lanes; note what is refuted.")
 @friendly
 def check(
@@ -106,6 +108,8 @@ def check(
     changed: str | None,
     add_ignore: str | None,
     remove_unused_ignores: bool,
+    show_settings: bool,
+    show_files: bool,
     prove: bool,
     fixes: bool,
     unsafe_fixes: bool,
@@ -124,6 +128,11 @@ def check(
     if fixes and not diff and (stdin_filename is not None or "-" in paths):
         raise UserError("'--fix' rewrites files: for standard input there is '--diff'.")
     config = Config() if isolated else load(Path.cwd())
+    if show_settings:
+        from portlint.settings import shown
+
+        click.echo("\n".join(shown(config, target=targets, select=select, ignore=ignore)))
+        return
     machines = targets_of(targets or config.target)
     kinds = outputs_of(outputs)
     if add_ignore is not None and remove_unused_ignores:
@@ -143,6 +152,12 @@ def check(
         shard=_shard(shard, evidence=evidence, prove=prove, stdin=stdin_filename),
         changed=_changed(changed),
     )
+    if show_files:
+        from portlint.run import prepare
+        from portlint.source.discover import printable_path
+
+        click.echo("".join(f"{printable_path(found.path)}\n" for found in prepare(request)[0]), nl=False)
+        return
     if (fixes or diff) and changed is not None:
         raise UserError("fixes mend whole files: leave out '--changed', or name the files.")
     if diff:
