@@ -109,6 +109,8 @@ class _Detail(msgspec.Struct, frozen=True):
     excerpt: tuple[str, ...]
     edits: tuple[Edit, ...]
     line_hash: str
+    safe: bool = False
+    setting: str = ""
 
 
 class _Shard(Shard, frozen=True):
@@ -193,7 +195,14 @@ def _finding(finding: _Finding, detail: _Detail) -> Finding:
     cite = finding.fact.cite and msgspec.structs.replace(finding.fact.cite, seen=detail.seen)
     values = {name: getattr(finding, name) for name in finding.__struct_fields__}
     values["fact"] = StatedFact(detail.fact, finding.fact.value, detail.text, cite, finding.fact.note)
-    return Finding(**values, excerpt=detail.excerpt, edits=detail.edits, line_hash=detail.line_hash)
+    return Finding(
+        **values,
+        excerpt=detail.excerpt,
+        edits=detail.edits,
+        line_hash=detail.line_hash,
+        safe=detail.safe,
+        setting=detail.setting,
+    )
 
 
 def _summary(parts: Sequence[Summary]) -> Summary:

@@ -54,6 +54,8 @@ def _detail(finding: Finding) -> dict[str, Any]:
         "excerpt": list(finding.excerpt),
         "edits": [msgspec.to_builtins(edit) for edit in finding.edits],
         "line_hash": finding.line_hash,
+        "safe": finding.safe,
+        "setting": finding.setting,
     }
 
 
