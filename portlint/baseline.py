@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.files import read_json, replace
 from portlint.finding import Finding, Problem, Report
 from portlint.mistake import Mistake
 from portlint.source.discover import is_below, reported_path
@@ -80,16 +81,8 @@ def place(config: Config, named: Path | None = None) -> Path:
 
 def read(file: Path) -> tuple[Entry, ...]:
     """The entries, with paths as reports show them. Raises BaselineError where there is no well-formed baseline."""
-    try:
-        content = msgspec.json.decode(file.read_bytes(), type=BaselineFile)
-    except OSError as error:
-        raise BaselineError(
-            f"cannot read the baseline {file}: {error.strerror}. 'portlint baseline write' makes one."
-        ) from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise BaselineError(f"{file} is no baseline: {error}") from error
-    if content.version != VERSION:
-        raise BaselineError(f"{file} has version {content.version} of the baseline; this portlint reads {VERSION}.")
+    hint = " 'portlint baseline write' makes one."
+    content = read_json(file, BaselineFile, "baseline", error=BaselineError, version=VERSION, hint=hint)
     folder = _folder(file)
     return tuple(
         msgspec.structs.replace(one, path=reported_path(os.path.normpath(os.path.join(folder, one.path))))
@@ -105,13 +98,9 @@ def write(file: Path, entries: Iterable[Entry]) -> None:
         for one in sorted(msgspec.structs.replace(one, path=_relative(one.path, folder)) for one in entries)
     ]
     text = f'{{"version": {VERSION}, "entries": [\n' + ",\n".join(lines) + "\n" * bool(lines) + "]}\n"
-    target = Path(os.path.realpath(file))
-    part = target.with_name(f".{target.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
+        replace(file, text.encode())
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise BaselineError(f"cannot write the baseline {file}: {error.strerror}") from error
 
 

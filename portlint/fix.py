@@ -9,14 +9,12 @@ from __future__ import annotations
 import codecs
 import difflib
 import os
-import stat
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.files import replace
 from portlint.finding import Edit, FileResult, Finding, Problem, Report, Verdict
 from portlint.scan import digest
 from portlint.source.decode import NotText, decode
@@ -211,24 +209,9 @@ def write(change: Change) -> None:
             raise Unfit("it has changed since it was scanned")
         if not os.access(place, os.W_OK):
             raise Unfit("it may not be written")
-        _put(place, change.after)
+        replace(place, change.after)
     except OSError as error:
         raise Unfit(f"it cannot be written: {error.strerror or error}") from None
-
-
-def _put(place: str, data: bytes) -> None:
-    descriptor, draft = tempfile.mkstemp(prefix=".portlint-", dir=os.path.dirname(place))
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        os.chmod(draft, stat.S_IMODE(os.stat(place).st_mode))
-        os.replace(draft, place)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(draft)
-        raise
 
 
 def unified(change: Change) -> bytes:

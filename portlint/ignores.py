@@ -8,7 +8,6 @@ notebook, or where the code goes on in a string), the file stays as it is, and a
 from __future__ import annotations
 
 import re
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.files import replace
 from portlint.finding import FileResult, Finding, Problem, Report
 from portlint.mistake import Mistake
 from portlint.source.node import Node
@@ -89,23 +89,11 @@ def _edited(request: Request, job: _Job, progress: Progress | None) -> Outcome:
     for result in results:
         if result.content is not None:
             try:
-                _replace(Path(files[result.path]), result.content)
+                replace(Path(files[result.path]), result.content)
                 edited.append(result.path)
             except OSError as error:
                 problems.append(Problem(result.path, 0, "directive", f"cannot be written: {error.strerror}"))
     return Outcome(tuple(edited), tuple(sorted(problems)))
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    part = file.with_name(f".{file.name}.part")
-    try:
-        part.write_bytes(content)
-        shutil.copymode(file, part)
-        part.replace(file)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
 
 
 # ---- one file -------------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from portlint.source.recipe import Entry
 from portlint.tables import cuda_name, is_cuda_name, torch_operators, triton_functions, triton_vendor
 
 __all__ = [
+    "ACCELERATOR",
     "DEVICE_PASS",
     "HOST_PASS",
     "PIPELINES",
@@ -69,6 +70,7 @@ __all__ = [
     "in_generation",
     "is_cuda_name",
     "may_run",
+    "mended_by_accelerator",
     "none_runs",
     "on_platform",
     "one_runs",
@@ -262,6 +264,18 @@ def put_before(node: Node, text: str) -> Edit:
 def put_after(node: Node, text: str) -> Edit:
     """The edit that writes a text after a node."""
     return Edit(node.end, node.end, text)
+
+
+ACCELERATOR = "torch.accelerator.is_available"
+"""what stands for `torch.cuda.is_available` on any machine, since PyTorch 2.6"""
+
+
+def mended_by_accelerator(node: Node, guards: tuple[Guard, ...], edits: tuple[Edit, ...]) -> Hits:
+    """A hit whose edits ask `torch.accelerator`: for targets that it does not know, the same hit without them."""
+    if edits:
+        yield Hit(node, guards=(*guards, when(ACCELERATOR)), edits=edits)
+        guards = (*guards, unless(ACCELERATOR))
+    yield Hit(node, guards=guards)
 
 
 Detect: TypeAlias = Callable[..., Hits]

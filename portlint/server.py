@@ -170,7 +170,7 @@ class Server(LanguageServer):
 
     def _diagnostic(self, document: TextDocument, group: Sequence[Finding]) -> lsp.Diagnostic:
         """One for all targets that share a place and a rule."""
-        first = group[0]
+        first = min(group, key=lambda one: one.verdict.rank)
         message = "\n".join(f"{one.target}: {one.message}" for one in group)
         return lsp.Diagnostic(
             range=self.range(document, first),
@@ -194,10 +194,9 @@ class Server(LanguageServer):
         return lsp.Position(line - 1, self.workspace.position_codec.client_num_units(before))
 
     def at(self, uri: str, within: lsp.Range) -> list[Finding]:
-        """The findings that touch a range, the worst first."""
+        """The findings that touch a range, in the order of a report."""
         document = self.workspace.get_text_document(uri)
-        touching = [one for one in self.found.get(uri, ()) if _overlap(self.range(document, one), within)]
-        return sorted(touching, key=lambda one: one.verdict.rank)
+        return [one for one in self.found.get(uri, ()) if _overlap(self.range(document, one), within)]
 
     def edits(self, document: TextDocument, edits: Sequence[Edit]) -> list[lsp.TextEdit]:
         """Edits of bytes as edits of lines and columns."""
@@ -225,7 +224,7 @@ def hover_text(findings: Sequence[Finding]) -> str:
     """What stands behind findings, as Markdown: the fact, its source, and the remedy."""
     parts = []
     for group in by_place(findings):
-        first = group[0]
+        first = min(group, key=lambda one: one.verdict.rank)
         parts.append(f"**{first.verdict}** [{first.rule}]({_RULE_PAGES}/{first.rule}.md)")
         for one in group:
             cite = f" ([{_plain(one.fact.cite.title)}]({one.fact.cite.url}))" if one.fact.cite else ""

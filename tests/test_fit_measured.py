@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from portlint.fit.measured import (
-    Gate,
     Limits,
     Malformed,
     MeasurementError,
     Measurements,
+    State,
     cost_per_million_tokens,
     goodput,
     judge,
@@ -143,13 +143,13 @@ def test_the_cost_of_nothing_is_infinite_and_devices_add_up() -> None:
 
 def test_what_was_not_measured_is_not_judged() -> None:
     for found in (judge(None, LIMITS), judge(requests(GOOD), None)):
-        assert (found.latency_gate, found.goodput_gate) == (Gate.NOT_MEASURED, Gate.NOT_MEASURED)
+        assert (found.latency_gate, found.goodput_gate) == (State.NOT_MEASURED, State.NOT_MEASURED)
         assert found.reasons
 
 
 def test_goodput_counts_only_where_latency_is_passed() -> None:
     late = judge(requests(GOOD, LATE), LIMITS)
-    assert (late.latency_gate, late.goodput_gate) == (Gate.FAILED, Gate.NOT_MEASURED)
+    assert (late.latency_gate, late.goodput_gate) == (State.FAILED, State.NOT_MEASURED)
     assert late.reasons[0] == "p95 TTFT is 900.0 ms, above 500.0 ms."
     assert late.goodput is None
     slow = judge(requests(GOOD, SLOW), LIMITS)
@@ -159,7 +159,7 @@ def test_goodput_counts_only_where_latency_is_passed() -> None:
 
 def test_the_joint_rate_is_a_limit_of_its_own() -> None:
     measured = requests(*[GOOD] * 19, FAILED)
-    assert judge(measured, LIMITS, joint_rate=0.95).latency_gate is Gate.PASSED
+    assert judge(measured, LIMITS, joint_rate=0.95).latency_gate is State.PASSED
     failed = judge(measured, LIMITS, joint_rate=0.96)
     assert failed.reasons[0] == "95.0% of requests keep both limits, below 96.0%."
 
@@ -167,20 +167,20 @@ def test_the_joint_rate_is_a_limit_of_its_own() -> None:
 def test_goodput_and_cost_have_limits() -> None:
     measured = requests(GOOD, "0,0.1,10,201,true")
     passed = judge(measured, LIMITS, least_tokens_per_s=30, price_per_device_hour=4, most_per_million=40)
-    assert (passed.latency_gate, passed.goodput_gate) == (Gate.PASSED, Gate.PASSED)
+    assert (passed.latency_gate, passed.goodput_gate) == (State.PASSED, State.PASSED)
     assert passed.cost_per_million == pytest.approx(4 / 30.1 / 3600 * 1e6)
     failed = judge(measured, LIMITS, least_tokens_per_s=31, price_per_device_hour=4, most_per_million=36)
-    assert failed.goodput_gate is Gate.FAILED
+    assert failed.goodput_gate is State.FAILED
     assert failed.reasons == (
         "goodput is 30.1 tokens/s, below 31.0.",
         "a million tokens cost 36.91, above 36.00.",
     )
     unpriced = judge(measured, LIMITS, most_per_million=36)
-    assert (unpriced.goodput_gate, unpriced.reasons) == (Gate.NOT_MEASURED, ("there is no price.",))
+    assert (unpriced.goodput_gate, unpriced.reasons) == (State.NOT_MEASURED, ("there is no price.",))
     short = judge(measured, LIMITS, least_tokens_per_s=31, most_per_million=36)
-    assert short.goodput_gate is Gate.FAILED
+    assert short.goodput_gate is State.FAILED
 
 
 def test_a_single_moment_has_latency_and_no_goodput() -> None:
     found = judge(requests("1,1,1,1,true"), LIMITS)
-    assert (found.latency_gate, found.goodput_gate) == (Gate.PASSED, Gate.NOT_MEASURED)
+    assert (found.latency_gate, found.goodput_gate) == (State.PASSED, State.NOT_MEASURED)

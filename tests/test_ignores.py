@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import shutil
 from collections import Counter
@@ -180,10 +181,10 @@ class TestAdding:
     def test_a_file_that_cannot_be_written(self, monkeypatch: pytest.MonkeyPatch) -> None:
         Path("a.py").write_text(DEVICE)
 
-        def refuse(self: Path, data: bytes) -> int:
+        def refuse(descriptor: int) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(Path, "write_bytes", refuse)
+        monkeypatch.setattr(os, "fsync", refuse)
         assert "No space left" in str(add("a.py")["problems"][0]["message"])
         assert Path("a.py").read_text() == DEVICE
         assert [one.name for one in Path().iterdir()] == ["a.py"]

@@ -156,10 +156,9 @@ def _write(content: bytes, file: Path | None) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    part = file.with_name(f".{file.name}.part")
+    from portlint.files import replace
+
     try:
-        part.write_bytes(content)
-        part.replace(file)
+        replace(file, content)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UserError(f"cannot write the report to {file}: {error.strerror}") from error

@@ -145,7 +145,7 @@ def _keep(place: Path, new: Iterable[Entry], report: Report, paths: tuple[str, .
     asked = [one for one in merged if one.rule in report.rules and one.target in report.targets]
     gone = {one.entry.key for one in stale(asked, report.findings, paths, kernels())}
     write(place, [entry for entry in merged if entry.key not in gone])
-    click.echo(f"portlint: {len(merged) - len(gone)} entries in {place}, {len(gone)} stale ones left out", err=True)
+    click.echo(f"portlint: entries in {place}: {len(merged) - len(gone)}, stale ones left out: {len(gone)}", err=True)
 
 
 def _shown(replies: list[tuple[Question, Reply]], unasked: list[Unasked]) -> Iterator[str]:

@@ -257,7 +257,7 @@ def cost_per_million_tokens(
     return price_per_device_hour * devices * 1e6 / useful_per_hour if useful_per_hour else math.inf
 
 
-class Gate(StrEnum):
+class State(StrEnum):
     """How a gate of a port stands."""
 
     PASSED = "passed"
@@ -268,8 +268,8 @@ class Gate(StrEnum):
 class Judged(msgspec.Struct, frozen=True):
     """Gates 3 and 4 of a port, latency and goodput, by measured requests."""
 
-    latency_gate: Gate
-    goodput_gate: Gate
+    latency_gate: State
+    goodput_gate: State
     latency: Latency | None = None
     goodput: Goodput | None = None
     """only where the latency gate is passed"""
@@ -297,17 +297,17 @@ def judge(
     """
     if measurements is None or limits is None:
         what = "there are no measured requests" if measurements is None else "there are no limits to hold them against"
-        return Judged(Gate.NOT_MEASURED, Gate.NOT_MEASURED, reasons=(f"{what}.",))
+        return Judged(State.NOT_MEASURED, State.NOT_MEASURED, reasons=(f"{what}.",))
     found = latency(measurements, limits)
     late = tuple(_late(found, joint_rate))
     if late:
         return Judged(
-            Gate.FAILED, Gate.NOT_MEASURED, found, reasons=(*late, "goodput counts only where latency is passed.")
+            State.FAILED, State.NOT_MEASURED, found, reasons=(*late, "goodput counts only where latency is passed.")
         )
     try:
         rate = goodput(measurements, limits)
     except MeasurementError as error:
-        return Judged(Gate.PASSED, Gate.NOT_MEASURED, found, reasons=(str(error),))
+        return Judged(State.PASSED, State.NOT_MEASURED, found, reasons=(str(error),))
     cost = (
         None
         if price_per_device_hour is None
@@ -319,8 +319,8 @@ def judge(
     if cost is not None and most_per_million is not None and cost > most_per_million:
         short.append(f"a million tokens cost {cost:,.2f}, above {most_per_million:,.2f}.")
     if most_per_million is not None and cost is None and not short:
-        return Judged(Gate.PASSED, Gate.NOT_MEASURED, found, rate, reasons=("there is no price.",))
-    return Judged(Gate.PASSED, Gate.FAILED if short else Gate.PASSED, found, rate, cost, tuple(short))
+        return Judged(State.PASSED, State.NOT_MEASURED, found, rate, reasons=("there is no price.",))
+    return Judged(State.PASSED, State.FAILED if short else State.PASSED, found, rate, cost, tuple(short))
 
 
 def _late(found: Latency, joint_rate: float) -> Sequence[str]:

@@ -48,8 +48,8 @@ class Work(msgspec.Struct, frozen=True):
     """A sum of effort: how many places of each class."""
 
     minutes: int = 0
-    rewrite: int = 0
     hours: int = 0
+    rewrite: int = 0
 
     @property
     def total(self) -> float:
@@ -59,7 +59,7 @@ class Work(msgspec.Struct, frozen=True):
         )
 
     def __add__(self, other: Work) -> Work:
-        return Work(self.minutes + other.minutes, self.rewrite + other.rewrite, self.hours + other.hours)
+        return Work(self.minutes + other.minutes, self.hours + other.hours, self.rewrite + other.rewrite)
 
 
 class _Entry(msgspec.Struct, frozen=True):

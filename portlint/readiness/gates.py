@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from portlint.files import read_json
 from portlint.finding import Finding, Problem, Verdict
-from portlint.fit.measured import Gate as State
-from portlint.fit.measured import Judged, Limits, Measurements, judge
+from portlint.fit.measured import Judged, Limits, Measurements, State, judge
 from portlint.mistake import Mistake
 from portlint.readiness.wording import many
 
@@ -50,15 +50,7 @@ class Fit(msgspec.Struct, frozen=True):
 
 def read_fit(path: Path) -> Fit:
     """An answer of `portlint fit --output-format json`. Raises FitError where it cannot be read."""
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=Fit)
-    except OSError as error:
-        raise FitError(f"cannot read the answer of fit in {path}: {error.strerror}") from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise FitError(f"{path} is no answer of 'portlint fit --output-format json': {error}") from error
-    if found.version != 1:
-        raise FitError(f"{path} has version {found.version} of the answer of fit; this portlint reads 1.")
-    return found
+    return read_json(path, Fit, "answer of 'portlint fit --output-format json'", error=FitError)
 
 
 def fit(answer: Fit | None, target: str) -> Gate:

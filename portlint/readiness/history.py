@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from portlint.files import read_json
 from portlint.finding import Finding, Report, Verdict
 from portlint.mistake import Mistake
 
@@ -60,15 +61,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 def read(path: Path) -> OldReport:
     """An earlier report. Raises OldReportError where it cannot be read."""
-    try:
-        old = msgspec.json.decode(path.read_bytes(), type=OldReport)
-    except OSError as error:
-        raise OldReportError(f"cannot read the earlier report {path}: {error.strerror}") from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise OldReportError(f"{path} is no report of portlint in JSON: {error}") from error
-    if old.version != 1:
-        raise OldReportError(f"{path} has version {old.version} of the report; this portlint reads 1.")
-    return old
+    return read_json(path, OldReport, "report of portlint in JSON", error=OldReportError)
 
 
 def point(report: Report, date: str) -> Point:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from portlint.files import read_json
 from portlint.finding import Evidence
 from portlint.judge import holds
 from portlint.rule import fold
@@ -115,15 +116,7 @@ def _as_json(question: Question) -> dict[str, Any]:
 
 def read(path: Path) -> Answers:
     """The answers of a bundle. Raises EvidenceError where there are none, or they are not well formed."""
-    try:
-        found = msgspec.json.decode(path.read_bytes(), type=Answers)
-    except OSError as error:
-        raise EvidenceError(f"cannot read the answers in {path}: {error.strerror}") from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise EvidenceError(f"{path} holds no answers of a bundle: {error}") from error
-    if found.version != runner.VERSION:
-        raise EvidenceError(f"{path} has version {found.version} of the answers; this portlint reads {runner.VERSION}.")
-    return found
+    return read_json(path, Answers, "file of answers", error=EvidenceError, version=runner.VERSION)
 
 
 def imported(answers: Answers, questions: Sequence[Question]) -> Iterator[tuple[Question, Entry | str]]:

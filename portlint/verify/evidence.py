@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from portlint.files import read_json, replace
 from portlint.finding import Evidence, Finding
 from portlint.mistake import Mistake
 from portlint.source.discover import is_below
@@ -90,29 +91,16 @@ class Stale(msgspec.Struct, frozen=True):
 
 def read(path: Path) -> tuple[Entry, ...]:
     """The entries of a file. Raises EvidenceError where there is no such file, or where it is not well formed."""
-    try:
-        content = msgspec.json.decode(path.read_bytes(), type=EvidenceFile)
-    except OSError as error:
-        raise EvidenceError(f"cannot read the evidence in {path}: {error.strerror}") from error
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise EvidenceError(f"{path} is no evidence file: {error}") from error
-    if content.version != VERSION:
-        raise EvidenceError(
-            f"{path} has version {content.version} of the evidence file; this portlint reads {VERSION}."
-        )
-    return content.entries
+    return read_json(path, EvidenceFile, "evidence file", error=EvidenceError, version=VERSION).entries
 
 
 def write(path: Path, entries: Iterable[Entry]) -> None:
     """Write a file, whole or not at all. Raises EvidenceError where that is not possible."""
     content = EvidenceFile(VERSION, tuple(sorted(entries, key=lambda one: one.key)))
     text = msgspec.json.format(msgspec.json.encode(content, order="deterministic"), indent=1) + b"\n"
-    part = path.with_name(f".{path.name}.part")
     try:
-        part.write_bytes(text)
-        part.replace(path)
+        replace(path, text)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise EvidenceError(f"cannot write the evidence to {path}: {error.strerror}") from error
 
 

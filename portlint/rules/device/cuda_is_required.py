@@ -18,7 +18,7 @@ https://docs.pytorch.org/docs/stable/torch.html#accelerators
 
 from __future__ import annotations
 
-from portlint.rule import Guard, Hit, Hits, Node, Rule, replace, unless, when, words_of
+from portlint.rule import ACCELERATOR, Guard, Hits, Node, Rule, mended_by_accelerator, replace, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -47,7 +47,6 @@ WITH_CUDA: dict[str, bool | str | None] = {
     "device.is_cuda": True,
     "device.type": "cuda",
 }
-ACCELERATOR = "torch.accelerator.is_available"
 QUERIES = ("torch.cuda.is_available", "device.type")
 SETTINGS = frozenset(("self", "cls", "args", "cfg", "config", "opt", "options", "params", "torch"))
 """what has the device that was chosen for the whole program as its `.device`"""
@@ -78,10 +77,7 @@ def _refused(test: Node, guards: tuple[Guard, ...]) -> Hits:
     said = gate.text.replace(test.text, "", 1)  # who says that CUDA is needed may have reasons
     named = test.walk("attribute") if "cuda" not in said.lower() else ()
     asked = [one for one in named if one.text == "torch.cuda.is_available"]
-    if asked:
-        edits = tuple(replace(one, ACCELERATOR) for one in asked)
-        yield Hit(test, guards=(*guards, when(ACCELERATOR)), edits=edits)
-    yield Hit(test, guards=(*guards, unless(ACCELERATOR)) if asked else guards)
+    yield from mended_by_accelerator(test, guards, tuple(replace(one, ACCELERATOR) for one in asked))
 
 
 def _is_about_cuda(test: Node) -> bool:

@@ -19,7 +19,18 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, any_of, replace, unless, when, words_of
+from portlint.rule import (
+    ACCELERATOR,
+    Edit,
+    Hit,
+    Hits,
+    Node,
+    Rule,
+    any_of,
+    mended_by_accelerator,
+    replace,
+    words_of,
+)
 
 rule = Rule(
     assumes={"device.type": any_of(("cuda", "cpu"))},
@@ -36,7 +47,6 @@ rule = Rule(
 )
 
 WITH_CUDA: dict[str, bool | str] = {"torch.cuda.is_available": True, "device.is_cuda": True, "device.type": "cuda"}
-ACCELERATOR = "torch.accelerator.is_available"
 QUERIES = ("torch.cuda.is_available", "device.is_cuda", "device.type")
 OPTIONS = frozenset(("add_argument", "option", "Option", "Argument", "Field", "field", "getenv", "get", "add_parser"))
 """calls that give what they are passed only where nobody says otherwise"""
@@ -51,10 +61,7 @@ def expression(body: Node, test: Node, other: Node) -> Hits:
         return
     if not _is_optional(choice) and not _only_loads(choice):
         guards = (*choice.guards, test.fails)
-        edits = _any_accelerator(test, body)
-        if edits:
-            yield Hit(choice, guards=(*guards, when(ACCELERATOR)), edits=edits)
-        yield Hit(choice, guards=(*guards, unless(ACCELERATOR)) if edits else guards)
+        yield from mended_by_accelerator(choice, guards, _any_accelerator(test, body))
 
 
 @rule.python(

@@ -1,0 +1,47 @@
+"""Files that portlint writes and reads again: replaced in one step, and read with their shape and version checked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from portlint.mistake import Mistake
+
+T = TypeVar("T")
+
+
+def replace(path: Path | str, content: bytes) -> None:
+    """Write a file, whole or not at all; one that is there keeps its mode, and a link stays one. Raises OSError."""
+    place = os.path.realpath(path)
+    folder, name = os.path.split(place)
+    part = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    try:
+        with open(part, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.path.exists(place):
+            shutil.copymode(place, part)
+        os.replace(part, place)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(part)
+        raise
+
+
+def read_json(path: Path, kind: type[T], what: str, *, error: type[Mistake], version: int = 1, hint: str = "") -> T:
+    """A JSON file of a struct with a `version`. `what` names it; raises `error` where it is no such file."""
+    try:
+        found: Any = msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as reason:
+        raise error(f"cannot read {path}: {reason.strerror}.{hint}") from reason
+    except (msgspec.ValidationError, msgspec.DecodeError) as reason:
+        raise error(f"{path} is no {what}: {reason}") from reason
+    if found.version != version:
+        raise error(f"{path} has version {found.version} of the {what}; this portlint reads {version}.")
+    return found  # type: ignore[no-any-return]
