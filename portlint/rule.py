@@ -297,6 +297,8 @@ class Detector(msgspec.Struct, frozen=True):
     kind: str = ""
     wanted: Callable[[str], bool] | None = None
     """C++: which identifiers to look at, where they are too many for a list"""
+    mentions: tuple[str, ...] = ()
+    """what a file must have one of, anywhere in its text, for the detector to see anything; () where that is open"""
 
     @property
     def last_parts(self) -> frozenset[str]:
@@ -332,17 +334,21 @@ class Rule:
         self.home: Path | None = None
         """for a rule that is not portlint's own: the folder of its packs, with `fixtures` beside them"""
 
-    def cuda(self, query: str) -> Callable[[Detect], Detect]:
+    def cuda(self, query: str, *, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in CUDA or HIP C++ (grammar: tree-sitter-cuda)."""
-        return self._register("cuda", query=query)
+        return self._register("cuda", query=query, mentions=mentions)
 
-    def cmake(self, query: str) -> Callable[[Detect], Detect]:
+    def cmake(self, query: str, *, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in CMake files."""
-        return self._register("cmake", query=query)
+        return self._register("cmake", query=query, mentions=mentions)
 
-    def python(self, query: str) -> Callable[[Detect], Detect]:
-        """Look at each match of a tree-sitter query in Python, Triton, JAX and NKI sources."""
-        return self._register("python", query=query)
+    def python(self, query: str, *, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
+        """Look at each match of a tree-sitter query in Python, Triton, JAX and NKI sources.
+
+        `mentions`, here and for the other languages: texts of which a file must have one, whatever the query says;
+        other files are not looked at.
+        """
+        return self._register("python", query=query, mentions=mentions)
 
     def cuda_calls(self, *functions: str) -> Callable[[Detect], Detect]:
         """Look at each call of a C++ function by one of these names, qualified or not, as `call`."""
@@ -352,9 +358,9 @@ class Rule:
         """Look at each identifier of C++ code that `wanted` takes, wherever it stands in the code, as `word`."""
         return self._register("cuda", wanted=wanted, kind="word")
 
-    def calls(self, *functions: str) -> Callable[[Detect], Detect]:
+    def calls(self, *functions: str, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
         """Look at each Python call of these qualified names (`torch.load`) or methods (`.item`), as `call`."""
-        return self._register("python", names=frozenset(functions), kind="call")
+        return self._register("python", names=frozenset(functions), kind="call", mentions=mentions)
 
     def recipes(self, *kinds: str) -> Callable[[Detect], Detect]:
         """Look at each `entry` of these kinds in whatever says what is installed and built: see `source/recipe`."""
@@ -372,9 +378,10 @@ class Rule:
         names: frozenset[str] = frozenset(),
         kind: str = "",
         wanted: Callable[[str], bool] | None = None,
+        mentions: tuple[str, ...] = (),
     ) -> Callable[[Detect], Detect]:
         def register(detect: Detect) -> Detect:
-            self.detectors.append(Detector(language, detect, query, names, kind, wanted))
+            self.detectors.append(Detector(language, detect, query, names, kind, wanted, mentions))
             return detect
 
         return register

@@ -19,6 +19,8 @@ _BUILD_FILES = ("pyproject.toml", "setup.py", "CMakeLists.txt")
 _MOST_FILES = 20_000
 """and folders, of a project"""
 _LARGEST_FILE = 1 << 20
+_MOST_KEPT = 24 << 20
+"""bytes of a project's texts that are kept in memory"""
 _OF_TESTS = re.compile(r"(^|[/\\])((tests?|testing)[/\\]|(test_[^/\\]*|[^/\\]*_test|conftest)\.\w+$)")
 _MOST_OPEN = 128
 """files of the tree that are kept parsed although nobody asked for their findings"""
@@ -170,6 +172,27 @@ def read(path: str) -> bytes | None:
     except OSError:
         return None
     return text if len(text) <= _LARGEST_FILE else None
+
+
+def texts(root: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """The files below a folder with these endings, and what they hold; those of a project that is not large are kept."""
+    kept, others = _texts(root, endings)
+    yield from kept
+    yield from ((path, read(path) or b"") for path in others)
+
+
+@lru_cache(maxsize=1)
+def _texts(root: str, endings: tuple[str, ...]) -> tuple[list[tuple[str, bytes]], list[str]]:
+    kept: list[tuple[str, bytes]] = []
+    room = _MOST_KEPT
+    paths = list(below(root, endings))
+    for at, path in enumerate(paths):
+        text = read(path) or b""
+        room -= len(text)
+        if room < 0:
+            return kept, paths[at:]
+        kept.append((path, text))
+    return kept, []
 
 
 @lru_cache(maxsize=_MOST_OPEN)

@@ -15,6 +15,7 @@ import msgspec
 from portlint.source import nearby
 from portlint.source.node import Node
 from portlint.source.python.scopes import Binding, Scopes
+from portlint.source.text import occurrences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,8 +166,8 @@ def scopes_of(source: Source) -> Scopes:
 def _importing(root: str) -> dict[bytes, tuple[str, ...]]:
     """The Python files of a project by each word of what they import."""
     found: dict[bytes, dict[str, None]] = {}
-    for path in nearby.modules(root):
-        for _, module, names, modules in _IMPORT.findall(nearby.read(path) or b""):
+    for path, text in nearby.texts(root, (".py", ".ipynb")):
+        for _, module, names, modules in _IMPORT.findall(text) if path.endswith(".py") else ():
             words = [*module.split(b".")[-1:], *_WORD.findall(names), *_WORD.findall(modules)]
             for word in words:
                 found.setdefault(word, {})[path] = None
@@ -280,9 +281,9 @@ def _is_imported(definition: Node) -> bool:
 @cache
 def _files_with(root: str, name: str) -> frozenset[str]:
     """The Python files and notebooks of a project that have a word."""
-    raw, word = name.encode(), re.compile(rb"\b%s\b" % name.encode())
-    texts = ((path, nearby.read(path) or b"") for path in nearby.below(root, (".py", ".ipynb")))
-    return frozenset(path for path, text in texts if raw in text and word.search(text))
+    word = name.encode()
+    texts = nearby.texts(root, (".py", ".ipynb"))
+    return frozenset(path for path, text in texts if next(occurrences(text, word), None) is not None)
 
 
 def _is_put_together(name: str, text: bytes) -> bool:
