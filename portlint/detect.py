@@ -40,6 +40,8 @@ class Clause(msgspec.Struct, frozen=True):
     """anything, as part of a word or across several"""
 
 
+_COMPILED = ("cmake", "cuda", "python")
+"""the languages with queries"""
 _SETUP = Clause(frozenset((b"install_requires",)))
 """what makes Python a recipe"""
 
@@ -69,6 +71,12 @@ class RuleSet:
         self.match_limit = match_limit
         """query states that one file may hold at a time; beyond it the answer is incomplete, and says so"""
         self._compiled: dict[str, _Compiled] = {}
+
+    def compile(self, languages: Iterable[str]) -> None:
+        """Compile the queries for some languages now, once for all processes that are forked later."""
+        for language in languages:
+            if language in _COMPILED:
+                _ = self._of(language).query
 
     def may_fire(self, text: bytes, language: str) -> bool:
         """The byte gate: False only if no detector of this language can match such a text."""

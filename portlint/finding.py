@@ -248,3 +248,5 @@ class FileResult(msgspec.Struct, frozen=True):
     """of the bytes that were scanned, where a scan measures: edits hold for these alone"""
     broken: int = 0
     """places that do not parse, where a scan measures"""
+    rests_on: str = ""
+    """what the result can be told from again: the "file" alone, the "tree" around it as well; "" where from no file"""

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,7 @@ from portlint.source.prescan import Limits
 from portlint.source.recipe import LANGUAGES
 
 if TYPE_CHECKING:
+    from portlint.cache import Cache
     from portlint.changed import Changed
     from portlint.config import Config, Selector
     from portlint.rule import Rule
@@ -59,8 +61,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return judged and selected and not any(one.matches(rule, target) for one in ignored)
 
 
-def run(request: Request, progress: Progress | None = None) -> Report:
-    """Check everything that a request names.
+def run(request: Request, progress: Progress | None = None, cache: Cache | None = None) -> Report:
+    """Check everything that a request names; what `cache` knows is not analysed again.
 
     Raises MissingPath for a path that is not there. Whatever goes wrong inside a file becomes a problem of the report.
     """
@@ -76,8 +78,15 @@ def run(request: Request, progress: Progress | None = None) -> Report:
         shard = Shard(index, count, identity(request, tasks, __version__), request.paths)
         tasks, problems = part(tasks, index, count), problems if index == 1 else ()
     scan = scanner(request)
-    jobs = request.jobs or cores()
-    results = engine.run(tasks, scan, jobs=max(1, min(jobs, len(tasks))), limits=scan.limits, progress=progress)
+    known = cache.known(tasks, request, scan.rules.rules) if cache is not None and request.stdin is None else []
+    left = [found for found, result in zip_longest(tasks, known) if result is None]
+    jobs = max(1, min(request.jobs or cores(), len(left)))
+    if len(left) > jobs:
+        scan.rules.compile({found.kind for found in left})
+    results = engine.run(left, scan, jobs=jobs, limits=scan.limits, progress=progress)
+    if cache is not None and left and request.stdin is None:
+        cache.keep(left, results)
+    results += [result for result in known if result is not None]
     report = report_of(request, results, problems, scan.rules.rules, time.monotonic() - started)
     return msgspec.structs.replace(report, shard=shard)
 

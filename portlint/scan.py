@@ -14,7 +14,7 @@ from portlint.detect import RuleSet, detect, merged, under
 from portlint.finding import Edit, FileResult, Finding, Problem
 from portlint.judge import Judge
 from portlint.rule import Hit, Rule
-from portlint.source import Source, embedded
+from portlint.source import Source, embedded, nearby
 from portlint.source.census import census
 from portlint.source.decode import NotText, decode, line_starts
 from portlint.source.grammar import broken_places
@@ -89,6 +89,7 @@ class Scan:
     def examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None = None) -> Examined:
         """The findings and problems of one file, and what they rest on. `edited` stands in for what the file holds."""
         phase("read")
+        nearby.begin(found.file)
         content = edited or self.contents.get(found.file)
         if content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
             return Examined(_given_up(found.path, "skipped", reason))
@@ -120,7 +121,7 @@ class Scan:
         starts = line_starts(text)
         counted = census(text, language, len(starts))
         if language is None:
-            return Examined(FileResult(found.path, lines=len(starts), census=counted))
+            return Examined(FileResult(found.path, lines=len(starts), census=counted, rests_on="file"))
         if reason := refuse(text, language, self.limits):
             return Examined(_given_up(found.path, "skipped", reason))
         commands = notebook.commands if notebook is not None else b""
@@ -129,7 +130,7 @@ class Scan:
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
         may_say = has_kernels or commands or self.rules.may_fire(text, language) or b"portlint:" in text
         if not may_say and not self.measures:
-            return Examined(FileResult(found.path, lines=len(starts), census=counted))
+            return Examined(FileResult(found.path, lines=len(starts), census=counted, rests_on="file"))
         phase("parse")
         source, lines = (
             Source(found.path, text, language, found.file),
@@ -159,6 +160,7 @@ class Scan:
             dict(judge.translated),
             counted,
             broken=broken_places(source.tree) if self.measures else 0,
+            rests_on="" if directive.may_expire(text) else nearby.rests_on(),
         )
         return Examined(result, source, lines, data, decoded, applied)
 

@@ -13,6 +13,7 @@ from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from portlint.baseline import Matched
+    from portlint.cache import Cache
     from portlint.changed import Changed
     from portlint.config import Selector
     from portlint.finding import Report
@@ -51,7 +52,13 @@ class _Command(click.Command):
 )
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--isolated", is_flag=True, help="Read no configuration file.")
-@click.option("--no-cache", is_flag=True, expose_value=False, help="Use no cached results (there is no cache yet).")
+@click.option("--no-cache", is_flag=True, help="Analyse every file again, and keep nothing.")
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where results are kept  [.portlint_cache beside the configuration].",
+)
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Worker processes  [one per core].")
 @click.option("--stdin-filename", metavar="NAME", help="Read one file from standard input, and report it by this name.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave these out (.gitignore patterns).")
@@ -96,6 +103,8 @@ def check(
     fail_on: str | None,
     exit_zero: bool,
     isolated: bool,
+    no_cache: bool,
+    cache_dir: Path | None,
     jobs: int | None,
     stdin_filename: str | None,
     exclude: tuple[str, ...],
@@ -118,6 +127,7 @@ def check(
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
     import msgspec
 
+    from portlint.cache import Cache, of_folder
     from portlint.config import Config, load
     from portlint.run import Request
 
@@ -164,7 +174,8 @@ def check(
         from portlint.cli.mend import show_diff
 
         sys.exit(show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
-    options = (evidence, baseline, no_baseline, prove)
+    cache = Cache(cache_dir) if cache_dir else of_folder(config.root)
+    options = (evidence, baseline, no_baseline, prove, None if no_cache else cache)
     report = _checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
     if add_ignore is not None or remove_unused_ignores:
         from portlint.cli.mend import comments
@@ -184,6 +195,7 @@ def _checked(
     baseline: Path | None,
     no_baseline: bool,
     prove: bool,
+    cache: Cache | None,
     *,
     mends: Mends | None = None,
 ) -> Report:
@@ -191,7 +203,9 @@ def _checked(
     from portlint.run import run
 
     if mends is None:
-        report = run(request, progress_line())
+        report = run(request, progress_line(), cache)
+        if cache is not None and cache.complaint:
+            click.echo(f"portlint: warning: results are not kept in {cache.folder}: {cache.complaint}", err=True)
     else:
         from portlint.cli.mend import fixed
 
