@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -77,6 +77,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """more of them, beside the default"""
     per_file_ignores: dict[str, tuple[str, ...]] = {}
     """pattern of files -> selectors of the findings to leave out in them"""
+    per_file_targets: dict[str, tuple[str, ...]] = {}
+    """pattern of files -> the targets that they are for: of those of the run, they are checked for no others"""
     fail_on: Verdict = Verdict.DEGRADES
     """the mildest verdict that counts as a failure"""
     baseline: str = ""
@@ -96,15 +98,29 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         """All patterns of files to leave out."""
         return self.exclude + self.extend_exclude
 
+    def relative(self, path: str) -> str:
+        """A path as patterns see it; a relative one starts in the working directory."""
+        return os.path.relpath(path, self.root).replace(os.sep, "/")
+
     def file_ignores(self, path: str) -> tuple[Selector, ...]:
-        """The selectors of `per-file-ignores` that hold in a file; a relative path starts in the working directory."""
-        relative = os.path.relpath(path, self.root).replace(os.sep, "/")
-        return tuple(
-            Selector.parse(text)
-            for pattern, selectors in self.per_file_ignores.items()
-            if _spec(pattern).match_file(relative)
-            for text in selectors
-        )
+        """The selectors of `per-file-ignores` that hold in a file."""
+        return tuple(Selector.parse(text) for texts in self._for_file(self.per_file_ignores, path) for text in texts)
+
+    def is_for(self, path: str, target: str) -> bool:
+        """Whether a file is checked for the target of that name: each pattern that matches it lists the target."""
+        return all(target in names for names in self._for_file(self.per_file_targets, path))
+
+    def _for_file(self, by_pattern: Mapping[str, tuple[str, ...]], path: str) -> list[tuple[str, ...]]:
+        """What a table has for the patterns that match a file."""
+        if not by_pattern:
+            return []
+        relative = self.relative(path)
+        return [texts for pattern, texts in by_pattern.items() if matches(pattern, relative)]
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern of files matches a path that is relative to the folder of the configuration."""
+    return _spec(pattern).match_file(path)
 
 
 @cache
@@ -165,6 +181,7 @@ def _name(file: Path) -> str:
 
 _SHAPES = {
     "per-file-ignores": 'a table of lists of selectors, such as {"tests/**" = ["lanes"]}',
+    "per-file-targets": 'a table of lists of targets, such as {"src/mps/**" = ["mps"]}',
     "baseline": "the path of a file, as a string",
     "require-reason": "true or false",
     "fail-on": "one of " + ", ".join(f'"{verdict}"' for verdict in Verdict),
@@ -184,15 +201,27 @@ def _config(file: Path, table: object) -> Config:
             values[fields[key].name] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError:
             raise ConfigError(f"{_name(file)}: '{key}' must be {_SHAPES.get(key, _LIST)}") from None
-    config = Config(**values, file=str(file))
+    config = _with_own_profiles(Config(**values, file=str(file)))
     _check(file, "select", config.select, Selector.parse)
     _check(file, "ignore", config.ignore, Selector.parse)
     _check(file, "exclude", config.exclude, _spec)
     _check(file, "extend-exclude", config.extend_exclude, _spec)
     _check(file, "per-file-ignores", config.per_file_ignores, _spec)
+    _check(file, "per-file-targets", config.per_file_targets, _spec)
     for pattern, selectors in config.per_file_ignores.items():
         _check(file, f'per-file-ignores."{pattern}"', selectors, Selector.parse)
     return config
+
+
+def _with_own_profiles(config: Config) -> Config:
+    """The configuration with the profiles that it names by path found from its own folder."""
+    root = config.root or ""
+
+    def found(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(os.path.relpath(os.path.join(root, one)) if one.endswith(".toml") else one for one in names)
+
+    by_pattern = {pattern: found(names) for pattern, names in config.per_file_targets.items()}
+    return msgspec.structs.replace(config, target=found(config.target), per_file_targets=by_pattern)
 
 
 def _check(file: Path, key: str, values: Iterable[str], parse: Callable[[str], object]) -> None:

@@ -55,7 +55,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a finding of this rule for this target would be reported in that file."""
         selected = not self.select or any(one.matches(rule, target) for one in self.select)
         ignored = (*self.ignore, *self.config.file_ignores(path))
-        judged = any(one.name == target for one in self.targets)
+        judged = any(one.name == target for one in self.targets) and self.config.is_for(path, target)
         return judged and selected and not any(one.matches(rule, target) for one in ignored)
 
 
@@ -117,6 +117,7 @@ def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: b
         select=request.select,
         ignore=request.ignore,
         ignores_of=request.config.file_ignores,
+        is_for=request.config.is_for,
         contents=contents if request.stdin is None else {request.stdin[0]: request.stdin[1], **contents},
         measures=measures,
         require_reason=request.config.require_reason,
@@ -144,12 +145,14 @@ def report_of(
     """The report of a run, from what the scan of each file brought."""
     findings = sorted((finding for result in results for finding in result.findings), key=lambda one: one.order)
     all_problems = sorted([*problems, *(problem for result in results for problem in result.problems)])
+    checked = [result for result in results if len(result.unchecked) < len(request.targets)]
     summary = Summary(
-        files=sum(result.analysed for result in results),
+        files=sum(result.analysed for result in checked),
         lines=sum(result.lines for result in results),
         skipped=len(problems) + sum(not result.analysed for result in results),
         suppressed=sum(result.suppressed for result in results),
         translated=sums(result.translated for result in results),
+        unchecked=sums(dict.fromkeys(result.unchecked, int(result.analysed)) for result in checked),
         seconds=seconds,
     )
     return Report(
@@ -160,6 +163,7 @@ def report_of(
         rules={rule.name: describe(rule) for rule in rules},
         titles={target.name: target.title for target in request.targets},
         census={one.path: one.census for one in sorted(results, key=lambda one: one.path) if one.census is not None},
+        unchecked={one.path: one.unchecked for one in sorted(results, key=lambda one: one.path) if one.unchecked},
     )
 
 

@@ -1,19 +1,95 @@
-"""The configuration explained: its schema for editors, and what is in force in a run."""
+"""The configuration with its names checked and resolved, and explained: the schema for editors, what is in force."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from portlint.config import Config
+from portlint.config import Config, ConfigError, Selector, check_selectors, matches
 from portlint.report.escape import printable
+from portlint.source.discover import printable_path
+
+if TYPE_CHECKING:
+    from portlint.source.discover import Found
+    from portlint.target import Target
 
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+
+
+def settled(config: Config, targets: Sequence[Target]) -> Config:
+    """The configuration for a run with these targets, with every name in its tables checked.
+
+    What stands for another name, as an alias of a target does, is replaced by it. Raises ConfigError and ProfileError.
+    """
+    for pattern, texts in config.per_file_ignores.items():
+        selectors(texts, targets, where=_where(config, f'per-file-ignores."{pattern}"'))
+    if not config.per_file_targets:
+        return config
+    listed = _resolved(config, "target", config.target, {one.name: one.name for one in targets})
+    known = {**{name: name for name in listed}, **{one.name: one.name for one in targets}}
+    by_pattern: dict[str, tuple[str, ...]] = {}
+    for pattern, names in config.per_file_targets.items():
+        key = f'per-file-targets."{pattern}"'
+        by_pattern[pattern] = _resolved(config, key, names, known)
+        idle = [name for name in by_pattern[pattern] if listed and name not in listed]
+        if idle:
+            said = f"'{idle[0]}' is none of the targets in 'target', so it is never checked: add it there"
+            raise ConfigError(f"{_where(config, key)}: {said}.")
+    return msgspec.structs.replace(config, per_file_targets=by_pattern)
+
+
+def selectors(texts: Iterable[str], targets: Iterable[Target], where: str = "") -> tuple[Selector, ...]:
+    """The selectors in these texts, each of which may hold several with commas between them.
+
+    An alias of a target becomes its name. Raises ConfigError where a pack, a rule or a target does not exist, or where
+    a text has another shape; `where` says in the error where the texts stand.
+    """
+    from portlint.rules import discover
+    from portlint.target import aliases
+
+    found = tuple(Selector.parse(part) for text in texts for part in text.split(","))
+    if not found:
+        return ()
+    names = {**aliases(), **{one.name: one.name for one in targets}}
+    check_selectors(found, discover(), names, where)
+    return tuple(msgspec.structs.replace(one, target=names.get(one.target, "")) for one in found)
+
+
+def _resolved(config: Config, key: str, texts: Iterable[str], known: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the targets that a key of the configuration lists by name, alias or path."""
+    from portlint.target import ProfileError, load
+
+    try:
+        return tuple(known.get(text) or load(text).name for text in texts)
+    except ProfileError as error:
+        raise ConfigError(f"{_where(config, key)}: {error}") from None
+
+
+def _where(config: Config, key: str) -> str:
+    return f"{printable_path(config.file)}: '{key}'"
+
+
+def files(config: Config, targets: Sequence[Target], found: Iterable[Found]) -> Iterator[str]:
+    """The files that are checked, a line each; behind those that are not for every target, for which ones."""
+    for one in found:
+        own = [target.name for target in targets if config.is_for(one.path, target.name)]
+        if own:
+            narrowed = f"  # {', '.join(own)}" if len(own) < len(targets) else ""
+            yield printable(f"{one.path}{narrowed}")
+
+
+def idle_patterns(config: Config, found: Sequence[Found]) -> Iterator[str]:
+    """A sentence for each pattern of a table that none of these files matches."""
+    paths = [config.relative(one.path) for one in found]
+    for key in ("per-file-ignores", "per-file-targets"):
+        for pattern in getattr(config, key.replace("-", "_")):
+            if not any(matches(pattern, path) for path in paths):
+                yield printable(f"'{key}': no file that is checked matches '{pattern}'")
 
 
 def schema() -> dict[str, Any]:
