@@ -79,6 +79,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """pattern of files -> selectors of the findings to leave out in them"""
     per_file_targets: dict[str, tuple[str, ...]] = {}
     """pattern of files -> the targets that they are for: of those of the run, they are checked for no others"""
+    macros: dict[str, str | tuple[str, ...]] = {}
+    """macro, flag or predicate of the project -> the platforms or targets on which it is true: {"ON_AMD" = "rocm"}"""
+    rules: dict[str, dict[str, Any]] = {}
+    """rule -> option -> value; `portlint rule NAME` shows what a rule has"""
     fail_on: Verdict = Verdict.DEGRADES
     """the mildest verdict that counts as a failure"""
     baseline: str = ""
@@ -97,6 +101,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     def excluded(self) -> tuple[str, ...]:
         """All patterns of files to leave out."""
         return self.exclude + self.extend_exclude
+
+    @property
+    def meanings(self) -> dict[str, frozenset[str]]:
+        """The macros as `naming.declare` takes them, once their names are settled."""
+        return {name: frozenset([said] if isinstance(said, str) else said) for name, said in self.macros.items()}
 
     def relative(self, path: str) -> str:
         """A path as patterns see it; a relative one starts in the working directory."""
@@ -182,6 +191,8 @@ def _name(file: Path) -> str:
 _SHAPES = {
     "per-file-ignores": 'a table of lists of selectors, such as {"tests/**" = ["lanes"]}',
     "per-file-targets": 'a table of lists of targets, such as {"src/mps/**" = ["mps"]}',
+    "macros": 'a table of platforms or lists of them, such as {"ON_AMD" = "rocm"}',
+    "rules": "a table of the options of rules; what loads rules is 'portlint --rules DIR', never a configuration",
     "baseline": "the path of a file, as a string",
     "require-reason": "true or false",
     "fail-on": "one of " + ", ".join(f'"{verdict}"' for verdict in Verdict),
@@ -196,7 +207,7 @@ def _config(file: Path, table: object) -> Config:
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in fields:
-            raise ConfigError(f"{_name(file)}: there is no key '{key}'.{_nearest(key, fields)}")
+            raise ConfigError(f"{_name(file)}: there is no key '{key}'.{nearest(key, fields)}")
         try:
             values[fields[key].name] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError:
@@ -246,13 +257,14 @@ def check_selectors(
     for selector in selectors:
         rule = f"{selector.pack}/{selector.name}"
         if selector.pack not in packs:
-            raise ConfigError(f"{prefix}there is no pack '{selector.pack}'.{_nearest(selector.pack, packs)}")
+            raise ConfigError(f"{prefix}there is no pack '{selector.pack}'.{nearest(selector.pack, packs)}")
         if selector.name and rule not in rules:
-            raise ConfigError(f"{prefix}there is no rule '{rule}'.{_nearest(rule, rules)}")
+            raise ConfigError(f"{prefix}there is no rule '{rule}'.{nearest(rule, rules)}")
         if selector.target and selector.target not in targets:
-            raise ConfigError(f"{prefix}there is no target '{selector.target}'.{_nearest(selector.target, targets)}")
+            raise ConfigError(f"{prefix}there is no target '{selector.target}'.{nearest(selector.target, targets)}")
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question that ends an error: which known name was meant; "" where none is near."""
     near = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""

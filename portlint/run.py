@@ -14,6 +14,8 @@ from portlint import __version__
 from portlint.detect import RuleSet
 from portlint.finding import FileResult, Problem, Report, RuleText, Shard, Summary, sums
 from portlint.judge import is_moot
+from portlint.naming import declare
+from portlint.rules import configure
 from portlint.rules import discover as discover_rules
 from portlint.scan import Scan
 from portlint.source.prescan import Limits
@@ -108,7 +110,12 @@ def tasks_of(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
 
 
 def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: bool = False) -> Scan:
-    """What a run does with each file. `contents` are read in place of what is on the disk."""
+    """What a run does with each file. `contents` are read in place of what is on the disk.
+
+    What the configuration says of macros and of options holds from here on, also in workers, until the next call.
+    """
+    declare(request.config.meanings)
+    configure(request.config.rules)
     selected = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
     return Scan(
         RuleSet(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets)),

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from portlint.config import Config, ConfigError, Selector, check_selectors, matches
+from portlint.condition import PLATFORM_WORDS
+from portlint.config import Config, ConfigError, Selector, check_selectors, matches, nearest
 from portlint.report.escape import printable
 from portlint.source.discover import printable_path
 
@@ -28,8 +29,41 @@ def settled(config: Config, targets: Sequence[Target]) -> Config:
     """
     for pattern, texts in config.per_file_ignores.items():
         selectors(texts, targets, where=_where(config, f'per-file-ignores."{pattern}"'))
+    if config.rules:
+        _check_options(config)
+    macros = {name: _meaning(config, name, said) for name, said in config.meanings.items()}
+    return msgspec.structs.replace(config, macros=macros, per_file_targets=_file_targets(config, targets))
+
+
+def _check_options(config: Config) -> None:
+    from portlint.rules import RuleError, configure
+
+    try:
+        configure(config.rules)
+    except RuleError as error:
+        raise ConfigError(f"{printable_path(config.file)}: {error}") from None
+
+
+def _meaning(config: Config, macro: str, places: Iterable[str]) -> tuple[str, ...]:
+    """Where a macro is true, with targets as `@name`."""
+    from portlint.target import aliases
+
+    if not macro.isidentifier():
+        raise ConfigError(f"{_where(config, 'macros')}: '{macro}' is no name of a macro, a flag or a function.")
+    found = []
+    for one in places:
+        if one not in PLATFORM_WORDS and one not in aliases():
+            hint = nearest(one, {*PLATFORM_WORDS, *aliases()})
+            said = f"there is no platform or target '{one}'.{hint} Platforms: {', '.join(sorted(PLATFORM_WORDS))}."
+            raise ConfigError(f"{_where(config, f'macros.{macro}')}: {said}")
+        found.append(one if one in PLATFORM_WORDS else f"@{aliases()[one]}")
+    return tuple(sorted(found))
+
+
+def _file_targets(config: Config, targets: Sequence[Target]) -> dict[str, tuple[str, ...]]:
+    """`per-file-targets` with the names of targets, each of which exists and can be checked."""
     if not config.per_file_targets:
-        return config
+        return {}
     listed = _resolved(config, "target", config.target, {one.name: one.name for one in targets})
     known = {**{name: name for name in listed}, **{one.name: one.name for one in targets}}
     by_pattern: dict[str, tuple[str, ...]] = {}
@@ -40,7 +74,7 @@ def settled(config: Config, targets: Sequence[Target]) -> Config:
         if idle:
             said = f"'{idle[0]}' is none of the targets in 'target', so it is never checked: add it there"
             raise ConfigError(f"{_where(config, key)}: {said}.")
-    return msgspec.structs.replace(config, per_file_targets=by_pattern)
+    return by_pattern
 
 
 def selectors(texts: Iterable[str], targets: Iterable[Target], where: str = "") -> tuple[Selector, ...]:
@@ -100,6 +134,7 @@ def schema() -> dict[str, Any]:
     properties = {
         key: {"description": described[key], **what} for key, what in table["properties"].items() if key in described
     }
+    properties["rules"] = {**properties["rules"], "properties": _options_schema()}
     others = {key: value for key, value in found["$defs"].items() if key != name}
     return {
         "$schema": SCHEMA,
@@ -108,6 +143,24 @@ def schema() -> dict[str, Any]:
         "properties": properties,
         "additionalProperties": False,
         **({"$defs": others} if others else {}),
+    }
+
+
+def _options_schema() -> dict[str, Any]:
+    """The options of each rule that has some; rules of others may have any."""
+    from portlint.rules import discover
+
+    return {
+        rule.name: {
+            "type": "object",
+            "properties": {
+                one.name: {"description": one.about, **msgspec.json.schema(one.type), "default": one.default}
+                for one in rule.options.values()
+            },
+            "additionalProperties": False,
+        }
+        for rule in discover().values()
+        if rule.options
     }
 
 

@@ -18,7 +18,7 @@ import msgspec
 from portlint.condition import UNKNOWN, Environment, Outcome, Value
 from portlint.finding import Cite, StatedFact
 from portlint.mistake import Mistake
-from portlint.naming import guess_platform
+from portlint.naming import declared, guess_platform
 
 
 class ProfileError(Mistake):
@@ -203,6 +203,9 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         return guess
 
     def _guess(self, name: str) -> Outcome:
+        platforms = self.profile.platforms | {f"@{self.name}"}
+        if declared(name):
+            return guess_platform(name, platforms)
         width = self.fact("lanes.width")
         package = self.fact(f"library.{name.removeprefix('installed ')}") if name.startswith("installed ") else None
         if family := _GFX_FAMILY.fullmatch(name):
@@ -212,7 +215,7 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         # AMD's word, so a project's macro for the device's width; a macro named for the warp may be 32 everywhere
         if name.endswith("_WAVEFRONT_SIZE") and not name.startswith("__") and width is not None:
             return int(width.value)
-        return guess_platform(name, self.profile.platforms)
+        return guess_platform(name, platforms)
 
     def __hash__(self) -> int:
         return hash(self.name)
