@@ -188,11 +188,12 @@ def _name(file: Path) -> str:
     return printable_path(str(file))
 
 
+_CODE = "A configuration runs no code: rules are loaded from packages that are installed, and by 'portlint --rules DIR'"
 _SHAPES = {
     "per-file-ignores": 'a table of lists of selectors, such as {"tests/**" = ["lanes"]}',
     "per-file-targets": 'a table of lists of targets, such as {"src/mps/**" = ["mps"]}',
     "macros": 'a table of platforms or lists of them, such as {"ON_AMD" = "rocm"}',
-    "rules": "a table of the options of rules; what loads rules is 'portlint --rules DIR', never a configuration",
+    "rules": f"a table of the options of rules. {_CODE}",
     "baseline": "the path of a file, as a string",
     "require-reason": "true or false",
     "fail-on": "one of " + ", ".join(f'"{verdict}"' for verdict in Verdict),
@@ -207,7 +208,8 @@ def _config(file: Path, table: object) -> Config:
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in fields:
-            raise ConfigError(f"{_name(file)}: there is no key '{key}'.{nearest(key, fields)}")
+            hint = f" {_CODE}." if key.startswith(("rule", "plugin")) else nearest(key, fields)
+            raise ConfigError(f"{_name(file)}: there is no key '{key}'.{hint}")
         try:
             values[fields[key].name] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError:

@@ -76,7 +76,9 @@ def test_the_command_line_says_for_which_targets_the_run_is() -> None:
     configured('per-file-targets = {"app/**" = ["mps"]}')
     assert where(checked("check . -t cdna3")) == {("csrc/sum.cu", "cdna3"), ("csrc/hip/sum.cu", "cdna3")}
     assert checked("check . -t cdna3")["summary"]["files"] == 2
-    assert where(checked("check . -t cdna3 --isolated")) > where(checked("check . -t cdna3"))
+    configured('per-file-targets = {"app/**" = ["hopper"]}')
+    assert ("app/run.py", "mps") in where(checked("check . -t mps --isolated"))
+    assert ("app/run.py", "mps") not in where(checked("check . -t mps"))
 
 
 def test_an_empty_list_leaves_the_file_out() -> None:

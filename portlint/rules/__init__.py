@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
@@ -18,10 +17,9 @@ from types import MappingProxyType, ModuleType
 
 from portlint.config import nearest
 from portlint.mistake import Mistake
+from portlint.plugins import RULES, entries
 from portlint.rule import Rule
 
-GROUP = "portlint.rules"
-"""entry points of packages with rules: each value is a package that holds `<pack>/<name>.py`"""
 FIXTURES = "fixtures"
 """the folder beside the packs of others where their fixtures are"""
 
@@ -96,7 +94,7 @@ def _shipped() -> Iterator[tuple[str, ModuleType]]:
 
 
 def _installed() -> Iterator[tuple[str, ModuleType, Path]]:
-    for entry in entry_points(group=GROUP):
+    for entry in entries(RULES):
         try:
             package = entry.load()
             for name, module in _of_package(package):
