@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -203,9 +203,8 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         return guess
 
     def _guess(self, name: str) -> Outcome:
-        platforms = self.profile.platforms | {f"@{self.name}"}
         if declared(name):
-            return guess_platform(name, platforms)
+            return guess_platform(name, self._platforms)
         width = self.fact("lanes.width")
         package = self.fact(f"library.{name.removeprefix('installed ')}") if name.startswith("installed ") else None
         if family := _GFX_FAMILY.fullmatch(name):
@@ -215,7 +214,11 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         # AMD's word, so a project's macro for the device's width; a macro named for the warp may be 32 everywhere
         if name.endswith("_WAVEFRONT_SIZE") and not name.startswith("__") and width is not None:
             return int(width.value)
-        return guess_platform(name, platforms)
+        return guess_platform(name, self._platforms)
+
+    @cached_property
+    def _platforms(self) -> frozenset[str]:
+        return self.profile.platforms | {f"@{self.name}"}
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -90,6 +90,24 @@ def test_an_empty_list_leaves_the_file_out() -> None:
     assert (report["summary"]["files"], report["summary"]["skipped"]) == (1, 0)
 
 
+def test_files_that_are_all_for_others_are_not_passed_over_in_silence() -> None:
+    configured('per-file-targets = {"*" = ["cdna3"]}')
+    result = portlint("check . -t mps")
+    assert result.exit_code == 0
+    assert "no files to check: all of them are for other targets" in result.stderr
+
+
+def test_editors_are_told_the_same(folder: Path) -> None:
+    pytest.importorskip("pygls")
+    from portlint.server import Question, analyse
+
+    configured('per-file-targets = {"csrc/**" = ["gfx942"]}')
+    answer = analyse(Question(str(folder), str(folder / "csrc/sum.cu"), MASKS, ()))
+    assert {one.target for one in answer.findings} == {"cdna3"}
+    configured('per-file-targets = {"csrc/**" = ["rdna4"]}')
+    assert "'rdna4' is none of the targets" in analyse(Question(str(folder), "a.cu", MASKS, ())).mistake
+
+
 def test_other_names_of_a_target_are_names() -> None:
     configured('per-file-targets = {"csrc/**" = ["gfx942"], "app/**" = []}')
     assert where(checked()) == {("csrc/sum.cu", "cdna3"), ("csrc/hip/sum.cu", "cdna3")}

@@ -178,7 +178,8 @@ def check(
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
-        click.echo("portlint: no files to check", err=True)
+        others = ": all of them are for other targets" if report.unchecked else ""
+        click.echo(f"portlint: no files to check{others}", err=True)
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
