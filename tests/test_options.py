@@ -75,6 +75,22 @@ def test_flags_and_predicates_in_python_are_taken_as_well() -> None:
     assert found('macros = {FAST = "nvidia", on_acme = ["rocm", "nvidia"], fast = "cuda"}', "mps") == set()
 
 
+def test_the_word_of_the_project_comes_before_what_its_code_says() -> None:
+    default = "#ifndef ACME_FAST\n#define ACME_FAST 0\n#endif\n"
+    Path("acme.h").write_text("#pragma once\n#define ACME_SLOW 0\n" + default)
+    for start in (default, '#include "acme.h"\n', "#define ACME_FAST 0\n"):
+        Path("a.cu").write_text(f"{start}#if !ACME_FAST\n{MASKS.format(name='f')}#endif\n")
+        assert len(found("", "cdna3", path="a.cu", rule="lanes")) == 1, start
+        assert found('macros = {ACME_FAST = "rocm"}', "cdna3", path="a.cu", rule="lanes") == set(), start
+    Path("a.py").write_text(
+        'import torch\n\nFAST = torch.__version__.endswith("acme")\n\n\ndef on_acme():\n    return FAST\n\n\n'
+        "def f(x):\n    if FAST:\n        return x.cuda()\n    return x.cuda() if on_acme() else x\n"
+    )
+    assert found("", "mps", path="a.py") == {("mps", 12), ("mps", 13)}
+    assert found('macros = {FAST = "nvidia"}', "mps", path="a.py") == set()
+    assert found('macros = {on_acme = "nvidia"}', "mps", path="a.py") == {("mps", 12)}
+
+
 def test_a_macro_for_all_of_amd_is_for_every_architecture() -> None:
     guarded = MASKS.format(name="f").replace("0xffffffff", "~0ull")
     Path("a.cu").write_text(
