@@ -33,9 +33,9 @@ def declare(meanings: Mapping[str, frozenset[str]]) -> None:
         guess_platform.cache_clear()
 
 
-def declared(name: str) -> frozenset[str]:
-    """Where a name is true by the project's word; nothing if it says nothing of it. A qualifier does not matter."""
-    return _declared.get(name.rpartition(".")[2], frozenset())
+def declared(name: str) -> frozenset[str] | None:
+    """Where a name is true by the project's word; None if it says nothing of it. A qualifier does not matter."""
+    return _declared.get(name.rpartition(".")[2])
 
 
 def _by_declaration(meaning: frozenset[str], platforms: frozenset[str]) -> Outcome:
@@ -55,7 +55,7 @@ def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
     negation says nothing. What the project declares of a name comes first. `platforms` are the words that hold, with
     `@name` among them where they are those of one target.
     """
-    if meaning := declared(name):
+    if (meaning := declared(name)) is not None:
         return _by_declaration(meaning, platforms)
     if _OF_NVIDIA_HEADERS.fullmatch(name):
         return UNKNOWN if "nvidia" in platforms else False

@@ -194,7 +194,7 @@ def asked_by(guards: Sequence[Guard]) -> frozenset[str]:
 
 def asks_for_platform(guards: Sequence[Guard], *words: str) -> bool:
     """Whether guards ask for a macro or a query with one of these words in its name, or for one declared to mean it."""
-    return any(not set(words).isdisjoint({*words_of(name), *declared(name)}) for name in asked_by(guards))
+    return any(not set(words).isdisjoint({*words_of(name), *(declared(name) or ())}) for name in asked_by(guards))
 
 
 def may_run(guards: Iterable[Guard], answers: Mapping[str, Value]) -> bool:

@@ -27,12 +27,27 @@ def settled(config: Config, targets: Sequence[Target]) -> Config:
 
     What stands for another name, as an alias of a target does, is replaced by it. Raises ConfigError and ProfileError.
     """
-    for pattern, texts in config.per_file_ignores.items():
-        selectors(texts, targets, where=_where(config, f'per-file-ignores."{pattern}"'))
+    ignores = {
+        pattern: tuple(map(str, selectors(texts, targets, where=_where(config, f'per-file-ignores."{pattern}"'))))
+        for pattern, texts in config.per_file_ignores.items()
+    }
     if config.rules:
         _check_options(config)
-    macros = {name: _meaning(config, name, said) for name, said in config.meanings.items()}
-    return msgspec.structs.replace(config, macros=macros, per_file_targets=_file_targets(config, targets))
+    known = _known(config, targets) if config.macros or config.per_file_targets else {}
+    return msgspec.structs.replace(
+        config,
+        per_file_ignores=ignores,
+        per_file_targets=_file_targets(config, known),
+        macros={name: _meaning(config, name, said, known) for name, said in config.meanings.items()},
+    )
+
+
+def _known(config: Config, targets: Iterable[Target]) -> Mapping[str, str]:
+    """Every name that a target has in this run or in the configuration -> its proper name."""
+    from portlint.target import aliases
+
+    own = _resolved(config, "target", (text for text in config.target if text.endswith(".toml")), {})
+    return {**aliases(), **{name: name for name in (*own, *(one.name for one in targets))}}
 
 
 def _check_options(config: Config) -> None:
@@ -44,28 +59,21 @@ def _check_options(config: Config) -> None:
         raise ConfigError(f"{printable_path(config.file)}: {error}") from None
 
 
-def _meaning(config: Config, macro: str, places: Iterable[str]) -> tuple[str, ...]:
+def _meaning(config: Config, macro: str, places: Iterable[str], known: Mapping[str, str]) -> tuple[str, ...]:
     """Where a macro is true, with targets as `@name`."""
-    from portlint.target import aliases
-
     if not macro.isidentifier():
         raise ConfigError(f"{_where(config, 'macros')}: '{macro}' is no name of a macro, a flag or a function.")
-    found = []
     for one in places:
-        if one not in PLATFORM_WORDS and one not in aliases():
-            hint = nearest(one, {*PLATFORM_WORDS, *aliases()})
+        if one not in PLATFORM_WORDS and one not in known:
+            hint = nearest(one, {*PLATFORM_WORDS, *known})
             said = f"there is no platform or target '{one}'.{hint} Platforms: {', '.join(sorted(PLATFORM_WORDS))}."
             raise ConfigError(f"{_where(config, f'macros.{macro}')}: {said}")
-        found.append(one if one in PLATFORM_WORDS else f"@{aliases()[one]}")
-    return tuple(sorted(found))
+    return tuple(sorted(one if one in PLATFORM_WORDS else f"@{known[one]}" for one in places))
 
 
-def _file_targets(config: Config, targets: Sequence[Target]) -> dict[str, tuple[str, ...]]:
+def _file_targets(config: Config, known: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """`per-file-targets` with the names of targets, each of which exists and can be checked."""
-    if not config.per_file_targets:
-        return {}
-    listed = _resolved(config, "target", config.target, {one.name: one.name for one in targets})
-    known = {**{name: name for name in listed}, **{one.name: one.name for one in targets}}
+    listed = _resolved(config, "target", config.target, known) if config.per_file_targets else ()
     by_pattern: dict[str, tuple[str, ...]] = {}
     for pattern, names in config.per_file_targets.items():
         key = f'per-file-targets."{pattern}"'

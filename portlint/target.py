@@ -203,7 +203,7 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         return guess
 
     def _guess(self, name: str) -> Outcome:
-        if declared(name):
+        if declared(name) is not None:
             return guess_platform(name, self._platforms)
         width = self.fact("lanes.width")
         package = self.fact(f"library.{name.removeprefix('installed ')}") if name.startswith("installed ") else None

@@ -111,6 +111,8 @@ def test_editors_are_told_the_same(folder: Path) -> None:
 def test_other_names_of_a_target_are_names() -> None:
     configured('per-file-targets = {"csrc/**" = ["gfx942"], "app/**" = []}')
     assert where(checked()) == {("csrc/sum.cu", "cdna3"), ("csrc/hip/sum.cu", "cdna3")}
+    configured('per-file-ignores = {"csrc/**" = ["lanes @ gfx942"]}\nper-file-targets = {"app/**" = []}', '["cdna3"]')
+    assert where(checked()) == set()
     configured('ignore = ["lanes @ gfx942"]\nper-file-targets = {"app/**" = []}', target='["cdna3"]')
     assert where(checked()) == set()
 

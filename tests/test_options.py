@@ -62,6 +62,7 @@ def test_a_macro_of_the_project_chooses_a_platform() -> None:
 
 def test_a_macro_can_stand_for_single_targets() -> None:
     Path("a.cu").write_text(f"#if !ACME_FAST\n{MASKS.format(name='f')}#endif\n")
+    assert found("macros = {ACME_FAST = []}", "cdna3", "rdna4", rule="lanes") == {("cdna3", 2), ("rdna4", 2)}
     assert found('macros = {ACME_FAST = ["gfx942", "mps"]}', "cdna3", "rdna4", rule="lanes") == {("rdna4", 2)}
 
 
@@ -104,7 +105,13 @@ def test_a_macro_for_all_of_amd_is_for_every_architecture() -> None:
 
 @pytest.mark.parametrize(
     ("meaning", "amd", "any_amd"),
-    [({"rocm"}, True, True), ({"nvidia"}, False, False), ({"@cdna3"}, True, None), ({"@rdna4"}, False, None)],
+    [
+        ({"rocm"}, True, True),
+        ({"nvidia"}, False, False),
+        ({"@cdna3"}, True, None),
+        ({"@rdna4"}, False, None),
+        (set(), False, False),
+    ],
 )
 def test_what_a_name_is_declared_to_mean(meaning: set[str], amd: bool, any_amd: bool | None) -> None:
     declare({"ACME": frozenset(meaning)})

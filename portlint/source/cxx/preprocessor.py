@@ -126,7 +126,7 @@ class _MacroStates:
 
     def _state(self, name: str) -> tuple[Expression, Expression] | None:
         """What the file's definitions say; nothing of what the project has declared."""
-        return None if name in self._undone or declared(name) else self._states.get(name)
+        return None if name in self._undone or declared(name) is not None else self._states.get(name)
 
     def define(self, macro: Macro, guards: tuple[Guard, ...]) -> None:
         """Take note of a definition under its guards."""

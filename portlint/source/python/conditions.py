@@ -101,7 +101,7 @@ def condition(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Expression:
         case "true" | "false" | "integer" | "float" | "string" | "tuple" | "list" | "set" | "unary_operator":
             value = constant(scopes, node)
             return UNANSWERABLE if value is None else Literal(value)
-        case "call" | "attribute" | "identifier" if declared(_last(node.get("function") or node)):
+        case "call" | "attribute" | "identifier" if declared(_last(node.get("function") or node)) is not None:
             return Name(_last(node.get("function") or node))  # whatever its definition says
         case "call":
             return _call(scopes, node, depth)
