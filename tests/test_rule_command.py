@@ -75,7 +75,7 @@ def test_a_page_as_json() -> None:
     page = json.loads(run("lanes/warp-is-32", "--output-format", "json").stdout)
     assert list(page) == [
         "name", "summary", "why", "languages", "assumes", "before", "after", "remedy", "fires_on", "options",
-        "fix_safety", "references",
+        "exceptions", "fix_safety", "references",
     ]  # fmt: skip
     assert page["before"]["file"] == "before.cu"
     assert "threadIdx.x % 32" in page["before"]["text"]
