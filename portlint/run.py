@@ -15,6 +15,8 @@ from portlint import __version__
 from portlint.detect import RuleSet
 from portlint.finding import FileResult, Problem, Report, RuleText, Shard, Summary, sums
 from portlint.judge import is_moot
+from portlint.naming import declare
+from portlint.rules import configure
 from portlint.rules import discover as discover_rules
 from portlint.scan import Scan
 from portlint.source.prescan import Limits
@@ -57,7 +59,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a finding of this rule for this target would be reported in that file."""
         selected = not self.select or any(one.matches(rule, target) for one in self.select)
         ignored = (*self.ignore, *self.config.file_ignores(path))
-        judged = any(one.name == target for one in self.targets)
+        judged = any(one.name == target for one in self.targets) and self.config.is_for(path, target)
         return judged and selected and not any(one.matches(rule, target) for one in ignored)
 
 
@@ -117,7 +119,12 @@ def tasks_of(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
 
 
 def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: bool = False) -> Scan:
-    """What a run does with each file. `contents` are read in place of what is on the disk."""
+    """What a run does with each file. `contents` are read in place of what is on the disk.
+
+    What the configuration says of macros and of options holds from here on, also in workers, until the next call.
+    """
+    declare(request.config.meanings)
+    configure(request.config.rules)
     selected = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
     return Scan(
         RuleSet(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets)),
@@ -126,6 +133,7 @@ def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: b
         select=request.select,
         ignore=request.ignore,
         ignores_of=request.config.file_ignores,
+        is_for=request.config.is_for,
         contents=contents if request.stdin is None else {request.stdin[0]: request.stdin[1], **contents},
         measures=measures,
         require_reason=request.config.require_reason,
@@ -153,12 +161,14 @@ def report_of(
     """The report of a run, from what the scan of each file brought."""
     findings = sorted((finding for result in results for finding in result.findings), key=lambda one: one.order)
     all_problems = sorted([*problems, *(problem for result in results for problem in result.problems)])
+    checked = [result for result in results if len(result.unchecked) < len(request.targets)]
     summary = Summary(
-        files=sum(result.analysed for result in results),
+        files=sum(result.analysed for result in checked),
         lines=sum(result.lines for result in results),
         skipped=len(problems) + sum(not result.analysed for result in results),
         suppressed=sum(result.suppressed for result in results),
         translated=sums(result.translated for result in results),
+        unchecked=sums(dict.fromkeys(result.unchecked, int(result.analysed)) for result in checked),
         seconds=seconds,
     )
     return Report(
@@ -169,6 +179,7 @@ def report_of(
         rules={rule.name: describe(rule) for rule in rules},
         titles={target.name: target.title for target in request.targets},
         census={one.path: one.census for one in sorted(results, key=lambda one: one.path) if one.census is not None},
+        unchecked={one.path: one.unchecked for one in sorted(results, key=lambda one: one.path) if one.unchecked},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -58,6 +59,7 @@ class Scan:
         select: Sequence[Selector] = (),
         ignore: Sequence[Selector] = (),
         ignores_of: Callable[[str], Sequence[Selector]] = lambda _: (),
+        is_for: Callable[[str, str], bool] = lambda *_: True,
         contents: Mapping[str, bytes] = {},
         measures: bool = False,
         today: date | None = None,
@@ -70,6 +72,8 @@ class Scan:
         self.ignore = ignore
         self.ignores_of = ignores_of
         """path -> the selectors that the configuration ignores there"""
+        self.is_for = is_for
+        """path, target -> whether the configuration has the file checked for the target"""
         self.contents = contents
         """file -> its bytes, instead of those on the disk: standard input, and drafts of fixes"""
         self.measures = measures
@@ -88,6 +92,20 @@ class Scan:
 
     def examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None = None) -> Examined:
         """The findings and problems of one file, and what they rest on. `edited` stands in for what the file holds."""
+        unchecked = frozenset(one.name for one in self.targets if not self.is_for(found.path, one.name))
+        if unchecked:
+            examined = self._without(unchecked)._examine(found, without, phase, edited)
+            return msgspec.structs.replace(examined, result=_unchecked(examined.result, unchecked, self.targets))
+        return self._examine(found, without, phase, edited)
+
+    def _without(self, unchecked: frozenset[str]) -> Scan:
+        """The same for fewer targets."""
+        narrowed = copy(self)
+        narrowed.targets = tuple(one for one in self.targets if one.name not in unchecked)
+        narrowed.terms = msgspec.structs.replace(self.terms, targets=self.terms.targets - unchecked)
+        return narrowed
+
+    def _examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None) -> Examined:
         phase("read")
         nearby.begin(found.file)
         content = edited or self.contents.get(found.file)
@@ -120,7 +138,7 @@ class Scan:
         language = by_content(kind, text)
         starts = line_starts(text)
         counted = census(text, language, len(starts))
-        if language is None:
+        if language is None or not self.targets:
             return Examined(FileResult(found.path, lines=len(starts), census=counted, rests_on="file"))
         if reason := refuse(text, language, self.limits):
             return Examined(_given_up(found.path, "skipped", reason))
@@ -230,6 +248,13 @@ def digest(data: bytes) -> str:
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def _unchecked(result: FileResult, unchecked: frozenset[str], targets: Sequence[Target]) -> FileResult:
+    """The result of a file that is not checked for some targets; where none is left, it has no problems either."""
+    if len(unchecked) < len(targets):
+        return msgspec.structs.replace(result, unchecked=unchecked)
+    return FileResult(result.path, census=result.census, unchecked=unchecked)
 
 
 def _given_up(path: str, kind: str, message: str) -> FileResult:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from portlint.baseline import Matched
     from portlint.cache import Cache
     from portlint.changed import Changed
-    from portlint.config import Selector
     from portlint.finding import Report
     from portlint.run import Request
     from portlint.target import Target
@@ -130,6 +129,7 @@ def check(
     from portlint.cache import Cache, of_folder
     from portlint.config import Config, load
     from portlint.run import Request
+    from portlint.settings import selectors, settled
 
     if unsafe_fixes and not fixes and not diff:
         raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
@@ -144,6 +144,7 @@ def check(
         click.echo("\n".join(shown(config, target=targets, select=select, ignore=ignore)))
         return
     machines = targets_of(targets or config.target)
+    config = settled(config, machines)
     kinds = outputs_of(outputs)
     if add_ignore is not None and remove_unused_ignores:
         raise UserError("'--add-ignore' and '--remove-unused-ignores' are two steps: use one at a time.")
@@ -163,10 +164,13 @@ def check(
         changed=_changed(changed),
     )
     if show_files:
-        from portlint.run import prepare
-        from portlint.source.discover import printable_path
+        from portlint.run import tasks_of
+        from portlint.settings import files, idle_patterns
 
-        click.echo("".join(f"{printable_path(found.path)}\n" for found in prepare(request)[0]), nl=False)
+        found = tasks_of(request)[0]
+        click.echo("".join(f"{line}\n" for line in files(config, machines, found)), nl=False)
+        for sentence in idle_patterns(config, found):
+            click.echo(f"portlint: {sentence}", err=True)
         return
     if (fixes or diff) and changed is not None:
         raise UserError("fixes mend whole files: leave out '--changed', or name the files.")
@@ -185,7 +189,8 @@ def check(
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
-        click.echo("portlint: no files to check", err=True)
+        others = ": all of them are for other targets" if report.unchecked else ""
+        click.echo(f"portlint: no files to check{others}", err=True)
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
@@ -267,7 +272,7 @@ def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) ->
     from portlint.verify.evidence import join, read, stale
     from portlint.verify.kernel import kernels
 
-    entries = [one for one in read(place) if one.rule in report.rules and one.target in report.targets]
+    entries = [one for one in read(place) if report.asks(one.rule, one.target, one.path)]
     gone = stale(entries, report.findings, paths, kernels())
     dead = {one.entry.key for one in gone}
     problems = (Problem(str(place), 0, "evidence", one.text) for one in gone)
@@ -312,17 +317,6 @@ def targets_of(names: tuple[str, ...]) -> tuple[Target, ...]:
             " configuration. 'portlint target' lists them."
         )
     return tuple(dict.fromkeys(load(name) for name in names))
-
-
-def selectors(texts: tuple[str, ...], targets: tuple[Target, ...]) -> tuple[Selector, ...]:
-    """The selectors in these texts, each checked to name a rule and a target that there are."""
-    from portlint.config import Selector, check_selectors
-    from portlint.rules import discover
-    from portlint.target import aliases
-
-    selectors = tuple(Selector.parse(part) for text in texts for part in text.split(","))
-    check_selectors(selectors, set(discover()), {*aliases(), *(target.name for target in targets)})
-    return selectors
 
 
 def _shard(text: str | None, *, evidence: Path | None, prove: bool, stdin: str | None) -> tuple[int, int] | None:
