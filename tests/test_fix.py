@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from portlint.cli import main
 from portlint.examples import strip
 from portlint.finding import Edit, Finding, StatedFact, Verdict
-from portlint.fix import Change, Unfit, choose, rewrite, unified, write
+from portlint.fix import Change, Unfit, choose, edits_of, rewrite, unified, write
 
 SAFE = "import torch\n\n\ndef wait() -> None:\n    torch.cuda.synchronize()\n"
 MENDED = "import torch\n\n\ndef wait() -> None:\n    if torch.cuda.is_available():\n        torch.cuda.synchronize()\n"
@@ -47,25 +47,27 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Resu
 
 
 class TestChoice:
-    def test_the_same_fix_for_two_targets_is_one(self) -> None:
+    def test_the_same_fix_for_two_targets_is_made_once(self) -> None:
         edit = Edit(0, 1, "x")
-        assert choose([finding(edit), finding(edit, target="gaudi3")]) == ([edit], 1)
+        both = choose([finding(edit), finding(edit, target="gaudi3")])
+        assert edits_of(both) == [edit]
+        assert Change("a.py", "a.py", b"", b"", (both,)).fixes == 1
 
     def test_of_two_that_meet_the_first_in_order_is_made(self) -> None:
-        one, other = Edit(0, 3, "x"), Edit(2, 4, "y")
-        assert choose([finding(other, line=2), finding(one)]) == ([one], 1)
+        one, other = finding(Edit(0, 3, "x")), finding(Edit(2, 4, "y"), line=2)
+        assert choose([other, one]) == (one,)
 
     def test_a_fix_is_made_whole_or_not_at_all(self) -> None:
-        taken, apart = Edit(0, 3, "x"), Edit(9, 9, "z")
-        assert choose([finding(taken), finding(Edit(2, 4, "y"), apart, line=2)]) == ([taken], 1)
+        taken, other = finding(Edit(0, 3, "x")), finding(Edit(2, 4, "y"), Edit(9, 9, "z"), line=2)
+        assert choose([taken, other]) == (taken,)
 
     def test_what_stands_side_by_side_does_not_meet(self) -> None:
         edits = [Edit(0, 2, "x"), Edit(2, 4, "y"), Edit(4, 4, "z")]
-        assert choose(finding(one, line=line) for line, one in enumerate(edits, 1)) == (edits, 3)
+        assert edits_of(choose(finding(one, line=line) for line, one in enumerate(edits, 1))) == edits
 
     def test_two_texts_at_one_place_meet(self) -> None:
-        one, other = Edit(3, 3, "x"), Edit(3, 3, "y")
-        assert choose([finding(one), finding(other, line=2)]) == ([one], 1)
+        one, other = finding(Edit(3, 3, "x")), finding(Edit(3, 3, "y"), line=2)
+        assert choose([one, other]) == (one,)
 
 
 class TestBytes:
@@ -101,7 +103,7 @@ class TestBytes:
         file.write_bytes(b"old")
         file.chmod(0o750)
         link.symlink_to(file)
-        write(Change("b.py", str(link), b"old", b"new", 1))
+        write(Change("b.py", str(link), b"old", b"new"))
         assert link.is_symlink()
         assert file.read_bytes() == b"new"
         assert stat.S_IMODE(file.stat().st_mode) == 0o750
@@ -111,13 +113,13 @@ class TestBytes:
         file = tmp_path / "a.py"
         file.write_bytes(b"newer")
         with pytest.raises(Unfit, match="has changed"):
-            write(Change("a.py", str(file), b"old", b"new", 1))
+            write(Change("a.py", str(file), b"old", b"new"))
         assert file.read_bytes() == b"newer"
 
     @pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc"), (b"a\r\nb\r\n", b"a\r\nc\r\n"), (b"b", b"c\n")])
     def test_a_diff_can_be_applied(self, tmp_path: Path, before: bytes, after: bytes) -> None:
         (tmp_path / "x.py").write_bytes(before)
-        diff = unified(Change("x.py", "x.py", before, after, 1))
+        diff = unified(Change("x.py", "x.py", before, after))
         subprocess.run(["git", "apply", "-"], input=diff, cwd=tmp_path, check=True)
         assert (tmp_path / "x.py").read_bytes() == after
 
