@@ -159,9 +159,10 @@ def check(request: Request, change: Change) -> Checked:
 
 
 def measured(request: Request, change: Change, data: bytes) -> FileResult:
-    """The scan of a file with other content, in this process."""
-    (found,) = tasks_of(msgspec.structs.replace(request, paths=(change.file,)))[0]
-    return scanner(request, {found.file: data}, measures=True)(found, frozenset(), lambda _: None)
+    """The scan of a file with other content, by all rules and in this process."""
+    one = msgspec.structs.replace(request, paths=(change.file,), select=())
+    (found,) = tasks_of(one)[0]
+    return scanner(one, {found.file: data}, measures=True)(found, frozenset(), lambda _: None)
 
 
 def compiles(data: bytes) -> bool:
