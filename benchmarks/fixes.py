@@ -1,4 +1,6 @@
-"""Make fixes in copies of real trees, and count what must not happen: `python benchmarks/fixes.py FOLDER... --target T`.
+"""Make fixes in copies of real trees, and count what must not happen.
+
+    python benchmarks/fixes.py FOLDER... --target cdna3 --target mps --unsafe-fixes --sample 40
 
 Nothing is changed in place. The counts are over all folders:
 
@@ -195,7 +197,9 @@ def outside(change: Change) -> int:
             parts += [text[at : edit.start].decode().encode(encoding), edit.text.encode(encoding)]
             at = edit.end
         data = b"".join([*parts, text[at:].decode().encode(encoding)])
-    return sum(one != other for one, other in zip(data, change.after, strict=False)) + abs(len(data) - len(change.after))
+    return sum(one != other for one, other in zip(data, change.after, strict=False)) + abs(
+        len(data) - len(change.after)
+    )
 
 
 def as_read(one: Checked) -> bytes:

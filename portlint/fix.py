@@ -165,14 +165,15 @@ def is_wanted(finding: Finding, *, unsafe: bool) -> bool:
 def choose(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings whose fixes are made at once.
 
-    The same fix for several targets is one. Of two that touch the same bytes in different ways the first is made; the
-    other has its turn when the file is scanned again.
+    The same fix for several targets is one. Of two that touch the same bytes in different ways, or put in the same text
+    for different ends, the first is made; the other has its turn when the file is scanned again.
     """
     chosen: list[Finding] = []
     made: dict[Edit, None] = {}
     for finding in sorted(findings, key=lambda one: one.order):
         new = [edit for edit in finding.edits if edit not in made]
-        if not any(_meet(one, other) for one in new for other in made):
+        has_other_end = bool(new) and any(one.start == one.end for one in finding.edits if one in made)
+        if not has_other_end and not any(_meet(one, other) for one in new for other in made):
             chosen.append(finding)
             made.update(dict.fromkeys(new))
     return tuple(chosen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from portlint.annotated import PANEL, Expectation, Fixture, compare, read, scan
@@ -57,7 +57,8 @@ def counted(result: FileResult) -> list[Finding]:
 
 def measure(path: Path, rules: Iterable[Rule], content: bytes, targets: Iterable[str] = PANEL) -> FileResult:
     """The scan of a file as if it had this content."""
-    one = Scan(RuleSet(rules), _machines(tuple(targets)), Limits(), contents={str(path): content}, measures=True)
+    rule_set = _rule_set(tuple(rules))
+    one = Scan(rule_set, _machines(tuple(targets)), Limits(), contents={str(path): content}, measures=True)
     return one(_found(path, content), frozenset(), lambda _: None)
 
 
@@ -65,7 +66,7 @@ def change_of(
     path: Path, rules: Iterable[Rule], content: bytes, *, unsafe: bool, targets: Iterable[str] = PANEL
 ) -> tuple[Change | None, tuple[Problem, ...]]:
     """What the fixes of these rules make of a file that has this content, and why they leave it alone."""
-    rule_set, machines = RuleSet(rules), _machines(tuple(targets))
+    rule_set, machines = _rule_set(tuple(rules)), _machines(tuple(targets))
 
     def scan(files: Iterable[Found], contents: Mapping[str, bytes]) -> list[FileResult]:
         one = Scan(rule_set, machines, Limits(), contents=contents, measures=True)
@@ -87,6 +88,12 @@ def fixed(path: Path, rules: Sequence[Rule], *, unsafe: bool, content: bytes | N
 
 def _found(path: Path, content: bytes) -> Found:
     return Found(path=path.name, file=str(path), size=len(content), kind=by_name(path.name) or "")
+
+
+@lru_cache(maxsize=8)
+def _rule_set(rules: tuple[Rule, ...]) -> RuleSet:
+    """Rules with their queries, which take half a second to compile."""
+    return RuleSet(rules)
 
 
 @cache

@@ -69,6 +69,10 @@ class TestChoice:
         one, other = finding(Edit(3, 3, "x")), finding(Edit(3, 3, "y"), line=2)
         assert choose([one, other]) == (one,)
 
+    def test_the_same_text_for_two_ends_is_not_put_in_once(self) -> None:
+        outer = finding(Edit(0, 0, "("), Edit(9, 9, ")"))
+        assert choose([finding(Edit(4, 4, "("), Edit(9, 9, ")"), line=2), outer]) == (outer,)
+
 
 class TestBytes:
     @pytest.mark.parametrize(
@@ -206,6 +210,21 @@ class TestCommand:
 def notebook(*lines: str) -> bytes:
     cell = {"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None, "source": list(lines)}
     return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1).encode()
+
+
+@pytest.mark.parametrize("quotes", ['"', "'''"])
+def test_no_quotes_are_put_into_what_a_string_replaces(tmp_path: Path, quotes: str) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(f"import torch\nz = f{quotes}{{torch.load(path)}}{quotes}\n")
+    assert fixed(file, [rules()["device/checkpoint-device-exists"]], unsafe=True) == file.read_bytes()
+
+
+def test_code_that_a_fix_repeats_keeps_its_line_ends(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_bytes(b'import torch\r\nx = torch.version\\\r\n  .cuda > "12"\r\n')
+    name = b"torch.version\\\r\n  .cuda"
+    after = fixed(file, [rules()["device/cuda-version-is-set"]], unsafe=False)
+    assert after == b"import torch\r\nx = " + name + b" is not None and " + name + b' > "12"\r\n'
 
 
 class TestNotebook:
