@@ -20,6 +20,7 @@ from portlint.scan import digest
 from portlint.source.decode import NotText, decode
 
 if TYPE_CHECKING:
+    from portlint.changed import Changed
     from portlint.run import Progress, Request
     from portlint.source.discover import Found
 
@@ -61,11 +62,13 @@ class Outcome(msgspec.Struct, frozen=True):
 class _Draft:
     """A file while it is mended."""
 
-    def __init__(self, found: Found, before: bytes, broken: int) -> None:
+    def __init__(self, found: Found, before: bytes, broken: int, changed: Changed | None) -> None:
         self.found = found
         self.before = before
         self.broken = broken
         """places of the file that did not parse from the start"""
+        self.changed = changed
+        """the lines that are mended; None for all"""
         self.after = before
         self.rounds: list[tuple[Finding, ...]] = []
         self.seen = {digest(before)}
@@ -73,10 +76,12 @@ class _Draft:
     def mend(self, findings: Iterable[Finding]) -> None:
         """Make the fixes of these findings. Raises Unfit."""
         chosen = choose(findings)
-        after = rewrite(self.after, self.found.kind, edits_of(chosen))
+        edits = edits_of(chosen)
+        after = rewrite(self.after, self.found.kind, edits)
         if digest(after) in self.seen:
             raise Unfit("its fixes undo each other")
         self.after = after
+        self.changed = self.changed.edited(self.found.path, edits) if self.changed is not None else None
         self.rounds.append(chosen)
         self.seen.add(digest(after))
 
@@ -108,6 +113,7 @@ def fix(request: Request, *, unsafe: bool, progress: Progress | None = None) -> 
         lambda these, contents: scan(these, contents, None),
         lambda file: stdin[file] if file in stdin else _bytes_of(file),
         unsafe=unsafe,
+        changed=request.changed,
     )
     return Outcome(changes, problems, report)
 
@@ -119,10 +125,12 @@ def mended(
     read: Callable[[str], bytes],
     *,
     unsafe: bool,
+    changed: Changed | None = None,
 ) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
     """What fixes make of files, and which they leave alone and why, given the results of a scan that measures.
 
-    `scan` does so again with drafts in place of what files hold, and `read` gives what a file holds.
+    `scan` does so again with drafts in place of what files hold, and `read` gives what a file holds. `changed` says on
+    which lines findings are mended, where not on all.
     """
     by_path = {found.path: found for found in files}
     drafts: dict[str, _Draft] = {}
@@ -130,9 +138,12 @@ def mended(
     for rounds in range(MOST_ROUNDS + 1):
         latest: list[_Draft] = []
         for result in results:
-            wanted = [one for one in result.findings if is_wanted(one, unsafe=unsafe)]
+            draft = drafts.get(result.path)
+            lines = draft.changed if draft is not None else changed
+            wanted = [
+                one for one in result.findings if is_wanted(one, unsafe=unsafe) and (lines is None or lines.has(one))
+            ]
             try:
-                draft = drafts.get(result.path)
                 if draft is not None and (not result.analysed or result.broken > draft.broken):
                     raise Unfit("with its fixes it would no longer parse")
                 if not wanted:
@@ -141,7 +152,7 @@ def mended(
                     raise Unfit(f"it has fixes left after {MOST_ROUNDS} rounds")
                 if draft is None:
                     found = by_path[result.path]
-                    draft = _Draft(found, _read(found.file, result.digest, read), result.broken)
+                    draft = _Draft(found, _read(found.file, result.digest, read), result.broken, changed)
                 draft.mend(wanted)
                 drafts[result.path] = draft
                 latest.append(draft)

@@ -166,7 +166,7 @@ class TestCommand:
             ("--unsafe-fixes",),
             ("--diff", "--output-format", "json"),
             ("--fix", "--stdin-filename", "x.py"),
-            ("--fix", "--changed"),
+            ("--fix", "--shard", "1/2"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, check: Callable[..., Result], wrong: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from portlint.run import Request
     from portlint.target import Target
 
-Mends: TypeAlias = Literal["safe", "unsafe"]
 
 VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
 
@@ -119,12 +118,14 @@ def check(
     import msgspec
 
     from portlint.config import Config, load
-    from portlint.run import Request
+    from portlint.run import Request, run
 
     if unsafe_fixes and not fixes and not diff:
         raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
     if diff and (outputs or prove):
         raise UserError("'--diff' prints a diff and no findings: leave out '--output-format' and '--prove'.")
+    if (fixes or diff) and shard is not None:
+        raise UserError("'--shard' does not go with '--fix' and '--diff': give each machine its own folders.")
     if fixes and not diff and (stdin_filename is not None or "-" in paths):
         raise UserError("'--fix' rewrites files: for standard input there is '--diff'.")
     config = Config() if isolated else load(Path.cwd())
@@ -158,19 +159,29 @@ def check(
 
         click.echo("".join(f"{printable_path(found.path)}\n" for found in prepare(request)[0]), nl=False)
         return
-    if (fixes or diff) and changed is not None:
-        raise UserError("fixes mend whole files: leave out '--changed', or name the files.")
     if diff:
         from portlint.cli.mend import show_diff
 
         sys.exit(show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
     options = (evidence, baseline, no_baseline, prove)
-    report = _checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
+
+    def now(request: Request) -> Request:
+        """The same for the files as they are now, where some of them have been written."""
+        return msgspec.structs.replace(request, changed=_changed(changed))
+
+    if fixes:
+        from portlint.cli.mend import fixed
+
+        request, report = fixed(request, unsafe=unsafe_fixes, now=now)
+    else:
+        report = run(request, progress_line())
+    report = _examined(report, request, *options)
     if add_ignore is not None or remove_unused_ignores:
         from portlint.cli.mend import comments
 
         problems = comments(request, report, add_ignore)
-        report = _checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
+        request = now(request)
+        report = _examined(run(request, progress_line()), request, *options)
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
@@ -178,24 +189,15 @@ def check(
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
-def _checked(
+def _examined(
+    report: Report,
     request: Request,
     evidence: Path | None,
     baseline: Path | None,
     no_baseline: bool,
     prove: bool,
-    *,
-    mends: Mends | None = None,
 ) -> Report:
     """What is to be reported: the findings of a run less those that are known or on other lines, with evidence."""
-    from portlint.run import run
-
-    if mends is None:
-        report = run(request, progress_line())
-    else:
-        from portlint.cli.mend import fixed
-
-        report = fixed(request, unsafe=mends == "unsafe")
     known = None if no_baseline else _matched(report, request, baseline)
     if request.shard is None:  # evidence is joined, and found to be stale, with all findings at hand
         report = with_evidence(report, request.paths, evidence)
