@@ -254,6 +254,8 @@ def write(change: Change) -> None:
             raise Unfit("it has changed since it was scanned")
         if not os.access(place, os.W_OK):
             raise Unfit("it may not be written")
+        if (names := os.stat(place).st_nlink) > 1:
+            raise Unfit(f"it is one file under {names} names (hard links), and would become another under this one")
         replace(place, change.after)
     except OSError as error:
         raise Unfit(f"it cannot be written: {error.strerror or error}") from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import json
 import os
+import signal
 import stat
 import subprocess
 from collections.abc import Callable
@@ -120,6 +122,49 @@ class TestBytes:
             write(Change("a.py", str(file), b"old", b"new"))
         assert file.read_bytes() == b"newer"
 
+    def test_a_file_of_several_names_is_left(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.py"
+        file.write_bytes(b"old")
+        (tmp_path / "b.py").hardlink_to(file)
+        with pytest.raises(Unfit, match="2 names"):
+            write(Change("a.py", str(file), b"old", b"new"))
+        assert file.read_bytes() == b"old"
+
+    def test_a_file_that_is_gone_stays_gone(self, tmp_path: Path) -> None:
+        with pytest.raises(Unfit, match="No such file"):
+            write(Change("a.py", str(tmp_path / "a.py"), b"old", b"new"))
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize("step", ["fsync", "replace"])
+    def test_a_full_disk_leaves_the_old_file_and_nothing_else(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        file = tmp_path / "a.py"
+        file.write_bytes(b"old")
+        monkeypatch.setattr(os, step, full)
+        with pytest.raises(Unfit, match="No space left"):
+            write(Change("a.py", str(file), b"old", b"new"))
+        assert file.read_bytes() == b"old"
+        assert os.listdir(tmp_path) == ["a.py"]
+
+    @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot wait here")
+    def test_ctrl_c_waits_for_the_file_that_is_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(*arguments: str) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            put(*arguments)
+
+        put = os.replace
+        file = tmp_path / "a.py"
+        file.write_bytes(b"old")
+        monkeypatch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            write(Change("a.py", str(file), b"old", b"new"))
+        assert file.read_bytes() == b"new"
+        assert os.listdir(tmp_path) == ["a.py"]
+
     @pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc"), (b"a\r\nb\r\n", b"a\r\nc\r\n"), (b"b", b"c\n")])
     def test_a_diff_can_be_applied(self, tmp_path: Path, before: bytes, after: bytes) -> None:
         (tmp_path / "x.py").write_bytes(before)
@@ -190,6 +235,17 @@ class TestCommand:
             pytest.skip("root may write everything")
         result = check("--fix", "--output-format", "concise", ".")
         assert "a.py: fix: left alone: it may not be written" in result.stdout
+
+    def test_a_link_out_of_the_tree_is_not_followed(self, check: Callable[..., Result], tmp_path: Path) -> None:
+        (tmp_path / "elsewhere.py").write_text(SAFE)
+        (tmp_path / "tree").mkdir()
+        (tmp_path / "tree" / "link.py").symlink_to(tmp_path / "elsewhere.py")
+        (tmp_path / "tree" / "a.py").write_text(SAFE)
+        (tmp_path / "tree" / "again.py").symlink_to("a.py")
+        assert "1 fix made in 1 file" in check("--fix", "tree").stderr
+        assert (tmp_path / "elsewhere.py").read_text() == SAFE
+        assert (tmp_path / "tree" / "a.py").read_text() == MENDED
+        assert (tmp_path / "tree" / "again.py").is_symlink()
 
     def test_json_says_what_kind_of_fix_there_is(self, check: Callable[..., Result], tmp_path: Path) -> None:
         (tmp_path / "a.py").write_text(SAFE)
