@@ -14,12 +14,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from harness import FIXTURES, counted, fixed, measure, rules
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from harness import fixed, rules
 
 from portlint.cli import main
-from portlint.examples import strip
 from portlint.finding import Edit, Finding, StatedFact, Verdict
 from portlint.fix import Change, Unfit, choose, edits_of, rewrite, unified, write
 
@@ -323,39 +320,3 @@ def test_a_text_with_escapes_in_the_way_is_left(tmp_path: Path) -> None:
     file = tmp_path / "a.py"
     file.write_text(KERNEL.format(before='"""', after='"""').replace("__popc(", "__pop\\x63("))
     assert fixed(file, [rules()["lanes/mask-is-32-bit"]], unsafe=True) == file.read_bytes()
-
-
-# ---- any mixture of what rules mend ---------------------------------------------------------------------------------
-
-PIECES = {
-    suffix: [
-        strip(path.read_text("utf-8"))
-        for path in sorted(FIXTURES.glob(f"*/*/before{suffix}"))
-        if any(True for _ in path.parent.glob("before.*fixed.*"))
-    ]
-    for suffix in (".py", ".cu")
-}
-ODDITIES = {".py": ["# é \u2028 \U0001f600\n", "\n\n", "if True:\n\tx = 1\n"], ".cu": ["// é 数\n", "/* \t */\n", "\n"]}
-
-
-@pytest.mark.parametrize("suffix", PIECES)
-@given(data=st.data())
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
-def test_mixtures_are_mended(suffix: str, data: st.DataObject, tmp_path: Path) -> None:
-    pieces = data.draw(st.lists(st.sampled_from(PIECES[suffix] + ODDITIES[suffix]), min_size=1, max_size=4))
-    text = "".join(pieces).replace("\n", data.draw(st.sampled_from(["\n", "\r\n"])))
-    content = data.draw(st.sampled_from([b"", codecs.BOM_UTF8])) + text.encode()
-    unsafe = data.draw(st.booleans())
-    path, every = tmp_path / f"x{suffix}", list(rules().values())
-    path.write_bytes(content)
-    before = measure(path, every, content)
-    after = fixed(path, every, unsafe=unsafe)
-    result = measure(path, every, after)
-    assert result.broken <= before.broken
-    assert len(counted(result)) <= len(counted(before))
-    assert not [one for one in counted(result) if one.fixable and (one.safe or unsafe)]
-    assert after.startswith(codecs.BOM_UTF8) == content.startswith(codecs.BOM_UTF8)
-    assert b"\r\n" in after or b"\r\n" not in content
-    assert b"\r\n" not in content or after.count(b"\n") == after.count(b"\r\n")

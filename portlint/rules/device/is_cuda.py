@@ -65,7 +65,9 @@ DISPENSABLE = frozenset(
     "set_per_process_memory_fraction synchronize".split()
 )
 """those whose calls do nothing that is missing where there is no CUDA device"""
-READS_LATER = re.compile(r"\b(time|timeit|perf_counter|default_timer|monotonic|process_time|non_blocking)(_ns)?\b")
+READS_LATER = re.compile(
+    r"\b(time|timeit|perf_counter|default_timer|monotonic|process_time|elapsed_time|non_blocking)(_ns)?\b"
+)
 """what is wrong, on any device, if work has not been waited for"""
 LEGACY_TYPES = tuple(
     f"torch.cuda.{kind}Tensor" for kind in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
