@@ -434,7 +434,8 @@ def _other_nodes(old: ast.AST, new: ast.AST, text: bytes, edits: Sequence[Edit])
     def touched(node: ast.AST) -> bool:
         if not hasattr(node, "lineno"):
             return True
-        first = starts[node.lineno - 1] + node.col_offset
+        opening = min([node, *getattr(node, "decorator_list", [])], key=lambda one: one.lineno)
+        first = starts[opening.lineno - 1] + opening.col_offset
         last = starts[node.end_lineno - 1] + node.end_col_offset
         return any(edit.start <= last and first <= edit.end for edit in edits)
 
