@@ -204,9 +204,9 @@ class _Files:
         return digest if then == state else None
 
 
-def of_folder(folder: str | None) -> Cache:
-    """The cache below a folder, that of the configuration; None for the working directory."""
-    return Cache(Path(folder or ".") / FOLDER)
+def place(folder: str | None) -> Path:
+    """Where results are kept below a folder, that of the configuration; None for the working directory."""
+    return Path(folder or ".") / FOLDER
 
 
 def clean(folder: Path) -> bool:

@@ -20,7 +20,7 @@ from portlint.mistake import Mistake
 from portlint.source.discover import printable_path, reported_path
 
 if TYPE_CHECKING:
-    from portlint.finding import Finding
+    from portlint.finding import Edit, Finding
 
 _SECONDS = 60
 _HARMLESS = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "core.quotePath=false")
@@ -31,6 +31,7 @@ _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _OVERRIDES = ("GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS")
 """variables of the environment that would change what git says"""
 _DEFAULT_BRANCHES = ("@{upstream}", "refs/remotes/origin/HEAD", "origin/main", "origin/master")
@@ -61,6 +62,21 @@ class Changed(msgspec.Struct, frozen=True):
         """Whether a finding is on a line that differs."""
         spans = self.files.get(_real(finding.path), ())
         return spans is None or any(one.first <= finding.end_line and finding.line <= one.last for one in spans)
+
+    def edited(self, path: str, edits: Sequence[Edit]) -> Changed:
+        """The same after edits of a file: the lines that they touch differ as well, and those behind have moved."""
+        spans = self.files.get(_real(path), ())
+        if spans is None:
+            return self
+        grown = [(one, len(_LINE_END.findall(one.text)) - (one.end_line - one.line)) for one in edits]
+        moved = [
+            Span(
+                span.first + sum(lines for edit, lines in grown if edit.end_line < span.first),
+                span.last + sum(lines for edit, lines in grown if edit.line <= span.last),
+            )
+            for span in (*spans, *(Span(edit.line, edit.end_line) for edit in edits))
+        ]
+        return Changed({**self.files, _real(path): tuple(moved)})
 
 
 def changed(ref: str = "") -> Changed:

@@ -17,13 +17,14 @@ import selectors
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Generic
 
 import msgspec
 
+from portlint.files import interrupts_held
 from portlint.finding import FileResult, Problem
 from portlint.worker import (
     HEADER_BYTES,
@@ -293,7 +294,7 @@ class _Supervisor(Generic[T]):
                     self._hear(key.data)
                 self._stop_overdue()
         finally:
-            with _interrupts_held():
+            with interrupts_held():
                 while self._workers:
                     self._bury(self._workers[-1])
 
@@ -325,7 +326,7 @@ class _Supervisor(Generic[T]):
         """Start a worker."""
         board = PhaseBoard()
         (request_end, requests), (replies, reply_end), (life_end, lifeline) = pipes = [os.pipe() for _ in range(3)]
-        with _interrupts_held():
+        with interrupts_held():
             try:
                 pid = os.fork()
             except OSError:
@@ -393,18 +394,7 @@ class _Supervisor(Generic[T]):
             self._waiting.appendleft(file)
 
     def _bury(self, worker: _Worker) -> int:
-        with _interrupts_held():
+        with interrupts_held():
             self._selector.unregister(worker.replies)
             self._workers.remove(worker)
             return worker.bury()
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait, so that no worker is forgotten between two statements."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,22 +18,49 @@ T = TypeVar("T")
 
 
 def replace(path: Path | str, content: bytes) -> None:
-    """Write a file, whole or not at all; one that is there keeps its mode, and a link stays one. Raises OSError."""
+    """Write a file, whole or not at all; one that is there keeps its mode and owner, and a link stays one.
+
+    Raises OSError. Ctrl-C and SIGTERM wait until it is done, so that nothing half written is left.
+    """
     place = os.path.realpath(path)
     folder, name = os.path.split(place)
     part = os.path.join(folder, f".{name}.{os.getpid()}.part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if os.path.exists(place):
-            shutil.copymode(place, part)
-        os.replace(part, place)
-    except BaseException:
+    with interrupts_held():
+        try:
+            with open(part, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            if os.path.exists(place):
+                _keep_owner(place, part)
+                shutil.copymode(place, part)
+            os.replace(part, place)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(part)
+            raise
+
+
+def _keep_owner(place: str, part: str) -> None:
+    """Give a file the owner of another, where that is another one: root rewrites files of users."""
+    old, new = os.stat(place), os.stat(part)
+    if hasattr(os, "chown") and (old.st_uid, old.st_gid) != (new.st_uid, new.st_gid):
         with suppress(OSError):
-            os.unlink(part)
-        raise
+            os.chown(part, old.st_uid, old.st_gid)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait, where a system can, so that they come between two steps and not within one."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def read_json(path: Path, kind: type[T], what: str, *, error: type[Mistake], version: int = 1, hint: str = "") -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +20,7 @@ from portlint.scan import digest
 from portlint.source.decode import NotText, decode
 
 if TYPE_CHECKING:
+    from portlint.changed import Changed
     from portlint.run import Progress, Request
     from portlint.source.discover import Found
 
@@ -39,8 +40,13 @@ class Change(msgspec.Struct, frozen=True):
     """where it is on the disk"""
     before: bytes
     after: bytes
-    fixes: int
-    """places that were mended"""
+    rounds: tuple[tuple[Finding, ...], ...] = ()
+    """whose fixes were made, scan by scan: the edits of each round are of the text that the one before left"""
+
+    @property
+    def fixes(self) -> int:
+        """How many places were mended."""
+        return sum(len({one.order[:-1] for one in made}) for made in self.rounds)
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -56,23 +62,27 @@ class Outcome(msgspec.Struct, frozen=True):
 class _Draft:
     """A file while it is mended."""
 
-    def __init__(self, found: Found, before: bytes, broken: int) -> None:
+    def __init__(self, found: Found, before: bytes, broken: int, changed: Changed | None) -> None:
         self.found = found
         self.before = before
         self.broken = broken
         """places of the file that did not parse from the start"""
+        self.changed = changed
+        """the lines that are mended; None for all"""
         self.after = before
-        self.fixes = 0
+        self.rounds: list[tuple[Finding, ...]] = []
         self.seen = {digest(before)}
 
     def mend(self, findings: Iterable[Finding]) -> None:
-        """Make the edits of these findings. Raises Unfit."""
-        edits, count = choose(findings)
+        """Make the fixes of these findings. Raises Unfit."""
+        chosen = choose(findings)
+        edits = edits_of(chosen)
         after = rewrite(self.after, self.found.kind, edits)
         if digest(after) in self.seen:
             raise Unfit("its fixes undo each other")
         self.after = after
-        self.fixes += count
+        self.changed = self.changed.edited(self.found.path, edits) if self.changed is not None else None
+        self.rounds.append(chosen)
         self.seen.add(digest(after))
 
 
@@ -97,15 +107,43 @@ def fix(request: Request, *, unsafe: bool, progress: Progress | None = None) -> 
     rules = run.scanner(request).rules.rules
     report = run.report_of(request, results, missing, rules, time.monotonic() - started)
     stdin = {request.stdin[0]: request.stdin[1]} if request.stdin is not None else {}
-    by_path = {found.path: found for found in tasks}
+    changes, problems = mended(
+        tasks,
+        results,
+        lambda these, contents: scan(these, contents, None),
+        lambda file: stdin[file] if file in stdin else _bytes_of(file),
+        unsafe=unsafe,
+        changed=request.changed,
+    )
+    return Outcome(changes, problems, report)
+
+
+def mended(
+    files: Iterable[Found],
+    results: Iterable[FileResult],
+    scan: Callable[[Sequence[Found], Mapping[str, bytes]], Iterable[FileResult]],
+    read: Callable[[str], bytes],
+    *,
+    unsafe: bool,
+    changed: Changed | None = None,
+) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+    """What fixes make of files, and which they leave alone and why, given the results of a scan that measures.
+
+    `scan` does so again with drafts in place of what files hold, and `read` gives what a file holds. `changed` says on
+    which lines findings are mended, where not on all.
+    """
+    by_path = {found.path: found for found in files}
     drafts: dict[str, _Draft] = {}
     problems: list[Problem] = []
     for rounds in range(MOST_ROUNDS + 1):
-        mended: list[_Draft] = []
+        latest: list[_Draft] = []
         for result in results:
-            wanted = [one for one in result.findings if is_wanted(one, unsafe=unsafe)]
+            draft = drafts.get(result.path)
+            lines = draft.changed if draft is not None else changed
+            wanted = [
+                one for one in result.findings if is_wanted(one, unsafe=unsafe) and (lines is None or lines.has(one))
+            ]
             try:
-                draft = drafts.get(result.path)
                 if draft is not None and (not result.analysed or result.broken > draft.broken):
                     raise Unfit("with its fixes it would no longer parse")
                 if not wanted:
@@ -114,18 +152,20 @@ def fix(request: Request, *, unsafe: bool, progress: Progress | None = None) -> 
                     raise Unfit(f"it has fixes left after {MOST_ROUNDS} rounds")
                 if draft is None:
                     found = by_path[result.path]
-                    draft = _Draft(found, _read(found.file, result.digest, stdin), result.broken)
+                    draft = _Draft(found, _read(found.file, result.digest, read), result.broken, changed)
                 draft.mend(wanted)
                 drafts[result.path] = draft
-                mended.append(draft)
+                latest.append(draft)
             except Unfit as reason:
                 drafts.pop(result.path, None)
                 problems.append(Problem(result.path, 0, "fix", f"left alone: {reason}"))
-        if not mended:
+        if not latest:
             break
-        results = scan([draft.found for draft in mended], {one.found.file: one.after for one in mended}, None)
-    changes = (Change(path, one.found.file, one.before, one.after, one.fixes) for path, one in sorted(drafts.items()))
-    return Outcome(tuple(changes), tuple(sorted(problems)), report)
+        results = scan([draft.found for draft in latest], {one.found.file: one.after for one in latest})
+    changes = (
+        Change(path, one.found.file, one.before, one.after, tuple(one.rounds)) for path, one in sorted(drafts.items())
+    )
+    return tuple(changes), tuple(sorted(problems))
 
 
 def is_wanted(finding: Finding, *, unsafe: bool) -> bool:
@@ -133,21 +173,26 @@ def is_wanted(finding: Finding, *, unsafe: bool) -> bool:
     return finding.fixable and (finding.safe or unsafe) and finding.verdict is not Verdict.UNKNOWN
 
 
-def choose(findings: Iterable[Finding]) -> tuple[list[Edit], int]:
-    """The edits to make at once, in order, and how many places they mend.
+def choose(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings whose fixes are made at once.
 
-    The same fix for several targets is one. Of two that touch the same bytes in different ways the first is made; the
-    other has its turn when the file is scanned again.
+    The same fix for several targets is one. Of two that touch the same bytes in different ways, or put in the same text
+    for different ends, the first is made; the other has its turn when the file is scanned again.
     """
-    chosen: list[Edit] = []
-    places: set[tuple[object, ...]] = set()
+    chosen: list[Finding] = []
+    made: dict[Edit, None] = {}
     for finding in sorted(findings, key=lambda one: one.order):
-        new = [edit for edit in finding.edits if edit not in chosen]
-        if any(_meet(one, other) for one in new for other in chosen):
-            continue
-        chosen += new
-        places.add((finding.rule, finding.line, finding.column, finding.end_line, finding.end_column))
-    return sorted(chosen), len(places)
+        new = [edit for edit in finding.edits if edit not in made]
+        has_other_end = bool(new) and any(one.start == one.end for one in finding.edits if one in made)
+        if not has_other_end and not any(_meet(one, other) for one in new for other in made):
+            chosen.append(finding)
+            made.update(dict.fromkeys(new))
+    return tuple(chosen)
+
+
+def edits_of(findings: Iterable[Finding]) -> list[Edit]:
+    """The edits of findings that were chosen together, in order."""
+    return sorted({edit for finding in findings for edit in finding.edits})
 
 
 def _meet(one: Edit, other: Edit) -> bool:
@@ -185,10 +230,10 @@ def rewrite(data: bytes, kind: str, edits: Sequence[Edit]) -> bytes:
         raise Unfit(f"a fix has a character that {encoding} lacks") from None
 
 
-def _read(file: str, seen: str, stdin: Mapping[str, bytes]) -> bytes:
+def _read(file: str, seen: str, read: Callable[[str], bytes]) -> bytes:
     """The bytes that were scanned. Raises Unfit where the file has others by now."""
     try:
-        data = stdin[file] if file in stdin else _bytes_of(file)
+        data = read(file)
     except OSError as error:
         raise Unfit(f"it cannot be read: {error.strerror or error}") from None
     if digest(data) != seen:
@@ -209,6 +254,8 @@ def write(change: Change) -> None:
             raise Unfit("it has changed since it was scanned")
         if not os.access(place, os.W_OK):
             raise Unfit("it may not be written")
+        if (names := os.stat(place).st_nlink) > 1:
+            raise Unfit(f"it is one file under {names} names (hard links), and would become another under this one")
         replace(place, change.after)
     except OSError as error:
         raise Unfit(f"it cannot be written: {error.strerror or error}") from None

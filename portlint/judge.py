@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
@@ -141,6 +142,8 @@ class Judge:
 
     def _edits(self, hit: Hit) -> tuple[Edit, ...]:
         """The edits of a hit, placed in the file; none where one of them has no exact place there."""
+        if any(_SPECIAL & {*edit.text} for edit in hit.edits) and next(hit.node.ancestors("interpolation"), None):
+            return ()
         placed = [self._placed(hit.node.source, edit) for edit in hit.edits]
         return tuple(sorted(one for one in placed if one is not None)) if None not in placed else ()
 
@@ -149,7 +152,7 @@ class Judge:
         if source is not self.source and not _is_literal(source, edit, self.lines.text):
             return None
         (line, column), (end_line, end_column) = self.lines.position(start), self.lines.position(end)
-        text = edit.text.replace("\n", self.lines.end)
+        text = _LINE_END.sub(self.lines.end, edit.text)
         return Edit(start, end, text, line, column, end_line, end_column)
 
     def _fingerprint(self, code: str, target: Target) -> str:
@@ -177,8 +180,9 @@ def _digest(*parts: str, size: int = 8) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=size).hexdigest()
 
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _SPECIAL = frozenset("\\\n'\"{}%$")
-"""what a string, or a template in it, may take for something else than text"""
+"""what a string, or what is replaced in one, may take for something else than text"""
 
 
 def _is_literal(source: Source, edit: Edit, file: bytes) -> bool:

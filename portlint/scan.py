@@ -147,7 +147,8 @@ class Scan:
             commands = b""
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
         may_say = has_kernels or commands or self.rules.may_fire(text, language) or b"portlint:" in text
-        if not may_say and not self.measures:
+        is_draft = self.measures and found.file in self.contents  # it has to parse, even if nothing is found any more
+        if not may_say and not is_draft:
             return Examined(FileResult(found.path, lines=len(starts), census=counted, rests_on="file"))
         phase("parse")
         source, lines = (

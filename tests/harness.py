@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 
 from portlint.annotated import PANEL, Expectation, Fixture, compare, read, scan
 from portlint.detect import RuleSet
 from portlint.examples import IS_FIXED, strip
-from portlint.finding import FileResult, Finding, Verdict
-from portlint.fix import MOST_ROUNDS, choose, is_wanted, rewrite
+from portlint.finding import FileResult, Finding, Problem, Verdict
+from portlint.fix import Change, mended
 from portlint.rule import Rule
 from portlint.rules import discover
 from portlint.scan import Scan
 from portlint.source.discover import Found
 from portlint.source.language import by_name
 from portlint.source.prescan import Limits
-from portlint.target import load
+from portlint.target import Target, load
 
 __all__ = [
     "FIXTURES",
@@ -57,22 +57,48 @@ def counted(result: FileResult) -> list[Finding]:
 
 def measure(path: Path, rules: Iterable[Rule], content: bytes, targets: Iterable[str] = PANEL) -> FileResult:
     """The scan of a file as if it had this content."""
-    found = Found(path=path.name, file=str(path), size=len(content), kind=by_name(path.name) or "")
-    machines = tuple(load(name) for name in targets)
-    one = Scan(RuleSet(rules), machines, Limits(), contents={str(path): content}, measures=True)
-    return one(found, frozenset(), lambda _: None)
+    rule_set = _rule_set(tuple(rules))
+    one = Scan(rule_set, _machines(tuple(targets)), Limits(), contents={str(path): content}, measures=True)
+    return one(_found(path, content), frozenset(), lambda _: None)
+
+
+def change_of(
+    path: Path, rules: Iterable[Rule], content: bytes, *, unsafe: bool, targets: Iterable[str] = PANEL
+) -> tuple[Change | None, tuple[Problem, ...]]:
+    """What the fixes of these rules make of a file that has this content, and why they leave it alone."""
+    rule_set, machines = _rule_set(tuple(rules)), _machines(tuple(targets))
+
+    def scan(files: Iterable[Found], contents: Mapping[str, bytes]) -> list[FileResult]:
+        one = Scan(rule_set, machines, Limits(), contents=contents, measures=True)
+        return [one(file, frozenset(), lambda _: None) for file in files]
+
+    file = _found(path, content)
+    first = scan([file], {file.file: content})
+    changes, problems = mended([file], first, scan, lambda _: content, unsafe=unsafe)
+    return next(iter(changes), None), problems
 
 
 def fixed(path: Path, rules: Sequence[Rule], *, unsafe: bool, content: bytes | None = None) -> bytes:
-    """What the fixes of these rules make of a file."""
+    """What the fixes of these rules make of a file; there is nothing that they leave alone."""
     text = path.read_bytes() if content is None else content
-    for _ in range(MOST_ROUNDS):
-        findings = counted(measure(path, rules, text))
-        edits, _ = choose(one for one in findings if is_wanted(one, unsafe=unsafe))
-        if not edits:
-            return text
-        text = rewrite(text, by_name(path.name) or "", edits)
-    raise AssertionError(f"{path} has fixes left after {MOST_ROUNDS} rounds")
+    change, problems = change_of(path, rules, text, unsafe=unsafe)
+    assert not problems
+    return text if change is None else change.after
+
+
+def _found(path: Path, content: bytes) -> Found:
+    return Found(path=path.name, file=str(path), size=len(content), kind=by_name(path.name) or "")
+
+
+@lru_cache(maxsize=8)
+def _rule_set(rules: tuple[Rule, ...]) -> RuleSet:
+    """Rules with their queries, which take half a second to compile."""
+    return RuleSet(rules)
+
+
+@cache
+def _machines(names: tuple[str, ...]) -> tuple[Target, ...]:
+    return tuple(load(name) for name in names)
 
 
 def fixed_name(name: str, *, unsafe: bool) -> str:

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from portlint.cache import Cache, of_folder
+from portlint.cache import Cache, place
 from portlint.cli import main
 from portlint.config import Config
 from portlint.finding import FileResult
@@ -226,9 +226,9 @@ def test_a_damaged_cache_gives_the_right_result_or_none(
 def kept(portlint: Portlint) -> tuple[Path, bytes, Request, list[FileResult | None]]:
     """The database of a run, its content, and what was asked and kept."""
     request = Request(paths=("src",), targets=(load("cdna3"),), config=Config())
-    run_request(request, cache=of_folder(None))
+    run_request(request, cache=Cache(place(None)))
     tasks, scan = prepare(request)
-    known = of_folder(None).known(tasks, request, scan.rules.rules)
+    known = Cache(place(None)).known(tasks, request, scan.rules.rules)
     (database,) = Path(".portlint_cache").glob("*.sqlite")
     assert sum(one is None for one in known) == 1  # cut.cu
     return database, database.read_bytes(), request, known

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from portlint import changed as module
 from portlint.cli import main
+from portlint.finding import Edit
 
 LINE = 'x = torch.zeros(3, device="cuda")\n'
 TEXT = "import torch\n\n" + LINE
@@ -217,3 +218,49 @@ def test_nothing_of_the_checkout_is_run(git: Git, tmp_path: Path) -> None:
     marker.unlink(missing_ok=True)
     assert places("--changed", ".") == [("a.py", 4), ("b.py", 4)]
     assert not marker.exists()
+
+
+WAIT = "    torch.cuda.synchronize()\n"
+HEAD = "import torch\n\n\ndef wait(job):\n"
+TESTED = "    if torch.cuda.is_available():\n        torch.cuda.synchronize()\n"
+
+
+class TestFixes:
+    def test_what_is_on_changed_lines_is_mended_and_nothing_else(self, git: Git) -> None:
+        text = HEAD + WAIT + "    job()\n" + WAIT
+        commit(git, a_py=text, b_py=text)
+        Path("a.py").write_text(text + "    job()\n" + WAIT)
+        outcome = check("--changed", "--fix", ".")
+        assert outcome.exit_code == 0
+        assert "1 fix made in 1 file" in outcome.stderr
+        assert json.loads(outcome.stdout)["findings"] == []
+        assert Path("a.py").read_text() == text + "    job()\n" + TESTED
+        assert Path("b.py").read_text() == text
+        assert "no fixes made" in check("--changed", "--fix", ".").stderr
+
+    def test_the_lines_move_with_what_is_mended_above(self, git: Git) -> None:
+        commit(git, a_py=HEAD + "    job()\n" * 3 + WAIT)
+        Path("a.py").write_text(HEAD + WAIT + "    job()\n" * 3 + WAIT + "    x = torch.randn(3).cuda()\n")
+        outcome = check("--changed", "--fix", ".")
+        assert [one["line"] for one in json.loads(outcome.stdout)["findings"]] == [11]
+        assert Path("a.py").read_text() == HEAD + TESTED + "    job()\n" * 3 + WAIT + "    x = torch.randn(3).cuda()\n"
+
+    def test_a_diff_shows_the_same(self, git: Git) -> None:
+        commit(git, a_py=HEAD + WAIT)
+        Path("a.py").write_text(HEAD + WAIT + "    job()\n" + WAIT)
+        outcome = CliRunner().invoke(main, ["check", "--changed", "--diff", ".", "-t", "mps"])
+        assert outcome.stdout.count("+    if torch.cuda.is_available():") == 1
+
+
+def test_lines_that_are_edited_differ_and_those_behind_have_moved() -> None:
+    place = module._real("a.py")
+    changed = module.Changed({place: (module.Span(1, 1), module.Span(5, 6), module.Span(9, 9))})
+    edits = [
+        Edit(0, 0, "a\nb\n", 3, 1, 3, 1),  # two more lines in front of the third
+        Edit(0, 0, "", 5, 4, 6, 2),  # one less in the second span
+        Edit(0, 0, "x", 9, 1, 9, 2),
+    ]
+    spans = changed.edited("a.py", edits).files[place]
+    assert spans is not None
+    assert {(one.first, one.last) for one in spans} == {(1, 1), (7, 7), (10, 10), (3, 5)}
+    assert changed.edited("b.py", edits).files[place] == changed.files[place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,13 +13,11 @@ from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from portlint.baseline import Matched
-    from portlint.cache import Cache
     from portlint.changed import Changed
     from portlint.finding import Report
     from portlint.run import Request
     from portlint.target import Target
 
-Mends: TypeAlias = Literal["safe", "unsafe"]
 
 VERDICTS = ("corrupts", "breaks", "degrades", "unknown")
 
@@ -126,7 +124,7 @@ def check(
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
     import msgspec
 
-    from portlint.cache import Cache, of_folder
+    from portlint.cache import place
     from portlint.config import Config, load
     from portlint.run import Request
     from portlint.settings import selectors, settled
@@ -135,6 +133,8 @@ def check(
         raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
     if diff and (outputs or prove):
         raise UserError("'--diff' prints a diff and no findings: leave out '--output-format' and '--prove'.")
+    if (fixes or diff) and shard is not None:
+        raise UserError("'--shard' does not go with '--fix' and '--diff': give each machine its own folders.")
     if fixes and not diff and (stdin_filename is not None or "-" in paths):
         raise UserError("'--fix' rewrites files: for standard input there is '--diff'.")
     config = Config() if isolated else load(Path.cwd())
@@ -172,20 +172,30 @@ def check(
         for sentence in idle_patterns(config, found):
             click.echo(f"portlint: {sentence}", err=True)
         return
-    if (fixes or diff) and changed is not None:
-        raise UserError("fixes mend whole files: leave out '--changed', or name the files.")
     if diff:
         from portlint.cli.mend import show_diff
 
         sys.exit(show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
-    cache = Cache(cache_dir) if cache_dir else of_folder(config.root)
-    options = (evidence, baseline, no_baseline, prove, None if no_cache else cache)
-    report = _checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
+    kept = None if no_cache else cache_dir or place(config.root)
+    options = (evidence, baseline, no_baseline, prove)
+
+    def now(request: Request) -> Request:
+        """The same for the files as they are now, where some of them have been written."""
+        return msgspec.structs.replace(request, changed=_changed(changed))
+
+    if fixes:
+        from portlint.cli.mend import fixed
+
+        request, report = fixed(request, unsafe=unsafe_fixes, now=now)
+    else:
+        report = _found(request, kept)
+    report = _examined(report, request, *options)
     if add_ignore is not None or remove_unused_ignores:
         from portlint.cli.mend import comments
 
         problems = comments(request, report, add_ignore)
-        report = _checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
+        request = now(request)
+        report = _examined(_found(request, kept), request, *options)
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
@@ -194,27 +204,27 @@ def check(
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
-def _checked(
+def _found(request: Request, kept: Path | None) -> Report:
+    """What a run finds; `kept` is the folder of results that need not be found again."""
+    from portlint.cache import Cache
+    from portlint.run import run
+
+    cache = Cache(kept) if kept is not None else None
+    report = run(request, progress_line(), cache)
+    if cache is not None and cache.complaint:
+        click.echo(f"portlint: warning: results are not kept in {cache.folder}: {cache.complaint}", err=True)
+    return report
+
+
+def _examined(
+    report: Report,
     request: Request,
     evidence: Path | None,
     baseline: Path | None,
     no_baseline: bool,
     prove: bool,
-    cache: Cache | None,
-    *,
-    mends: Mends | None = None,
 ) -> Report:
     """What is to be reported: the findings of a run less those that are known or on other lines, with evidence."""
-    from portlint.run import run
-
-    if mends is None:
-        report = run(request, progress_line(), cache)
-        if cache is not None and cache.complaint:
-            click.echo(f"portlint: warning: results are not kept in {cache.folder}: {cache.complaint}", err=True)
-    else:
-        from portlint.cli.mend import fixed
-
-        report = fixed(request, unsafe=mends == "unsafe")
     known = None if no_baseline else _matched(report, request, baseline)
     if request.shard is None:  # evidence is joined, and found to be stale, with all findings at hand
         report = with_evidence(report, request.paths, evidence)

@@ -22,7 +22,7 @@ def clean(cache_dir: Path | None) -> None:
     from portlint import cache
     from portlint.config import load
 
-    folder = cache_dir or cache.of_folder(load(Path.cwd()).root).folder
+    folder = cache_dir or cache.place(load(Path.cwd()).root)
     try:
         removed = cache.clean(folder)
     except OSError as error:

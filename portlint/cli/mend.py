@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -45,8 +45,8 @@ def show_diff(request: Request, *, unsafe: bool) -> bool:
     return bool(outcome.changes)
 
 
-def fixed(request: Request, *, unsafe: bool) -> Report:
-    """Make the fixes of a request, and report what is left."""
+def fixed(request: Request, *, unsafe: bool, now: Callable[[Request], Request]) -> tuple[Request, Report]:
+    """Make the fixes of a request, and report what is left; `now` gives the request for the files as they are then."""
     import msgspec
 
     from portlint.finding import Problem
@@ -68,10 +68,11 @@ def fixed(request: Request, *, unsafe: bool) -> Report:
                 written += 1
         if not written:
             break
+        request = now(request)
         outcome = fix(request, unsafe=unsafe, progress=progress)  # a mended header may have bearing on other files
     _say(done, "made", ())
     problems = sorted({*outcome.report.problems, *outcome.problems, *problems})
-    return msgspec.structs.replace(outcome.report, problems=tuple(problems))
+    return request, msgspec.structs.replace(outcome.report, problems=tuple(problems))
 
 
 def _say(changes: Sequence[Change], what: str, problems: Iterable[Problem]) -> None:

@@ -71,7 +71,7 @@ def _unless_hip(flag: Node, name: str) -> tuple[Edit, ...]:
     root = flag.source.root
     same = [one for one in root.walk("string_content") if _name(one) == name and _is_for_others(one)]
     spans = [_item(one) for one in same]
-    if "import torch" not in (one.text for one in root.walk("import_statement")) or None in spans:
+    if None in spans or not all(one.role("sees-torch") for one in same):
         return ()
     return tuple(
         edit

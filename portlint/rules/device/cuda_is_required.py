@@ -10,13 +10,15 @@ named for CUDA, and a test of where a tensor is (`x.is_cuda`), which stands in f
 
 ## Fix safety
 Unsafe, and only for targets that `torch.accelerator` knows: it takes PyTorch 2.6, and lets in every accelerator.
-Where the error says that CUDA is needed, nothing is changed.
+Where the error says that CUDA is needed, or the file names it elsewhere, nothing is changed.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
 """
 
 from __future__ import annotations
+
+import re
 
 from portlint.rule import ACCELERATOR, Guard, Hits, Node, Rule, mended_by_accelerator, replace, words_of
 
@@ -53,6 +55,7 @@ SETTINGS = frozenset(("self", "cls", "args", "cfg", "config", "opt", "options", 
 LEAVING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 NAMES = frozenset(("cuda", "nvidia", "gpu", "sm"))
 SKIPS = ("Skip", "skip")
+NAMED = re.compile(r"(cuda|nccl)\b")
 
 
 @rule.python('((assert_statement . (_) @test) (#match? @test "cuda|CUDA|gpu|GPU|device"))')
@@ -75,9 +78,18 @@ def _refused(test: Node, guards: tuple[Guard, ...]) -> Hits:
     """A refusal, with the question for any accelerator where that can be answered."""
     gate = next(test.ancestors("if_statement", "assert_statement"))
     said = gate.text.replace(test.text, "", 1)  # who says that CUDA is needed may have reasons
-    named = test.walk("attribute") if "cuda" not in said.lower() else ()
+    named = test.walk("attribute") if "cuda" not in said.lower() and not _names_cuda_besides(test) else ()
     asked = [one for one in named if one.text == "torch.cuda.is_available"]
     yield from mended_by_accelerator(test, guards, tuple(replace(one, ACCELERATOR) for one in asked))
+
+
+def _names_cuda_besides(test: Node) -> bool:
+    """Whether the file has CUDA in it otherwise: what is behind the gate then needs it, or may."""
+    for word in test.source.root.walk("identifier", "string_content"):
+        around = next(word.ancestors("call"), None)
+        if NAMED.match(word.text) and (around is None or around["function"].text != "torch.cuda.is_available"):
+            return True
+    return False
 
 
 def _is_about_cuda(test: Node) -> bool:

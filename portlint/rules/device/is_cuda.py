@@ -10,8 +10,9 @@ a folder of CUDA's own that has siblings for other machines, and device objects 
 mock, and an index that no machine has. A device by its index alone (`.to(0)`) is the current accelerator's, and needs one.
 
 ## Fix safety
-Safe: a statement that only calls `torch.cuda` gets `if torch.cuda.is_available():` in front, which is true on NVIDIA's
-devices. Unsafe: a name `device` that has a value there takes the place of "cuda" and of `.cuda()`; it may be another device.
+Safe: a statement that only calls `torch.cuda`, for nothing that other devices miss, gets `if torch.cuda.is_available():` in
+front, which is true on NVIDIA's devices. Unsafe: `torch.accelerator.synchronize` (PyTorch 2.6) where a clock is read, or what
+is copied meanwhile; and a name `device` that has a value there, for "cuda" and for `.cuda()`: it may be another device.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -21,7 +22,19 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, one_runs, put_before, replace, unless, when
+from portlint.rule import (
+    Edit,
+    Hit,
+    Hits,
+    Node,
+    Rule,
+    mended_by_accelerator,
+    one_runs,
+    put_before,
+    replace,
+    unless,
+    when,
+)
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -45,6 +58,17 @@ NEED_A_DRIVER = (
     "set_device set_per_process_memory_fraction set_rng_state synchronize temperature utilization"
 )
 """functions of torch.cuda that initialise CUDA or raise without it (torch/cuda/__init__.py, memory.py, nvtx.py, streams.py)"""
+DISPENSABLE = frozenset(
+    f"torch.cuda.{name}"
+    for name in "init ipc_collect nvtx.mark nvtx.range_pop nvtx.range_push profiler.start profiler.stop "
+    "reset_max_memory_allocated reset_max_memory_cached reset_peak_memory_stats set_device "
+    "set_per_process_memory_fraction synchronize".split()
+)
+"""those whose calls do nothing that is missing where there is no CUDA device"""
+READS_LATER = re.compile(
+    r"\b(time|timeit|perf_counter|default_timer|monotonic|process_time|elapsed_time|non_blocking)(_ns)?\b"
+)
+"""what is wrong, on any device, if work has not been waited for"""
 LEGACY_TYPES = tuple(
     f"torch.cuda.{kind}Tensor" for kind in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
 )
@@ -76,8 +100,12 @@ COLLECTIONS = frozenset(("list", "tuple", "set", "comparison_operator"))
 def driver_call(call: Node) -> Hits:
     if call.role("guarded-call") or _is_of_a_default(call) or _is_one_of_several(call):
         return
-    yield Hit(call["function"], edits=_behind_a_test(call), safe=True)
     function = call.function
+    if call.name == "torch.cuda.synchronize" and _is_waited_for(call):
+        yield from mended_by_accelerator(call["function"], call.guards, _of_any_accelerator(call))
+    else:
+        edits = _behind_a_test(call) if call.name in DISPENSABLE else ()
+        yield Hit(call["function"], edits=edits, safe=True)
     for use in function.callers if function is not None else ():
         if use.role("import-time") and not use.role("guarded-call"):
             yield Hit(use, guards=(*use.guards, *call.guards))
@@ -147,6 +175,23 @@ def _behind_a_test(call: Node) -> tuple[Edit, ...]:
     if indent.strip() or not ends_line or "\n" in statement.text:
         return ()
     return (put_before(statement, f"if torch.cuda.is_available():\n{indent}" + ("\t" if "\t" in indent else "    ")),)
+
+
+def _is_waited_for(call: Node) -> bool:
+    """Whether code around a call reads a clock, or what is copied meanwhile: it has to wait for any device.
+
+    A benchmark may have its clock elsewhere.
+    """
+    if call.role("measures"):
+        return True
+    around = list(call.ancestors("function_definition"))
+    return READS_LATER.search(around[-1].text if around else call.source.root.text) is not None
+
+
+def _of_any_accelerator(call: Node) -> tuple[Edit, ...]:
+    """The same question of `torch.accelerator`."""
+    module = call["function"].get("object")
+    return (replace(module, "torch.accelerator"),) if module is not None and module.text == "torch.cuda" else ()
 
 
 def _moved_to(call: Node, device: str) -> tuple[Edit, ...]:

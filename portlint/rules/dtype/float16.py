@@ -9,7 +9,7 @@ loaded in. Tests, code behind a test of the device, and types that the user choo
 
 ## Fix safety
 Unsafe: bfloat16 has the range of float32 and 8 bits of precision in place of 11. A scaler is left, and so is the dtype of a
-file that converts to float16 elsewhere.
+file that has float16 elsewhere, as in a conversion or in `bnb_4bit_compute_dtype`.
 
 ## References
 https://docs.pytorch.org/xla/master/perf/amp.html
@@ -36,7 +36,7 @@ OPTIONS = re.compile(r"(Config|Arguments|Args|Trainer|Accelerator|Fabric)$")
 HALF = re.compile(r"fp16|float16|half", re.IGNORECASE)
 """in a test, what says that somebody chose the type"""
 MENTIONS = re.compile(rb"\.(?:float16|half)\b")
-ARGUMENTS = re.compile(rb"dtype\s*=\s*\w+\.(?:float16|half)\b")
+ARGUMENTS = re.compile(rb"\b(?:torch_)?dtype\s*=\s*\w+\.(?:float16|half)\b")
 STATED = on_platform("tpu")
 """the operands of the matrix unit are a choice on no other platform"""
 FLOAT16 = {"fp16": True, "mixed_precision": "fp16", "precision": "16-mixed"}

@@ -8,7 +8,8 @@ Silent where there is an `#else`, where another test of the function takes the p
 architecture matters (`>= 800`), and where nothing under the test writes a result: hints, traces, assertions.
 
 ## Fix safety
-Safe: CUDA's compilers do not define the other macro.
+Safe: CUDA's compilers do not define the other macro. Left is what names CUDA's own C++ library, and files that choose by
+the architecture what they define.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_porting_guide.html
@@ -35,6 +36,9 @@ OF_NVIDIA = re.compile(r"\basm\b|__asm|\b(?:nvcuda|cute|cutlass)::|\b__(?:ldg|ld
 """PTX and libraries that are NVIDIA's, and loads with a hint, for which there is a plain one besides"""
 HINT = re.compile(r"printf|assert|prefetch|trap|sleep|trace|check|sync|fence|^load", re.IGNORECASE)
 """names of functions whose calls leave no result"""
+ONLY_CUDA_HAS = re.compile(r"\bcuda::(?!std\b)|\b(?:labeled_partition|memcpy_async|barrier_arrive)\b")
+"""what HIP has under no name: code with it would no longer be left out, and stop the compiler"""
+TESTS = ("preproc_if", "preproc_ifdef", "preproc_elif")
 WRITES = ("assignment_expression", "update_expression")
 
 
@@ -55,13 +59,21 @@ def condition(test: Node, branch: Node) -> Hits:
 
 
 def _for_both(test: Node, branch: Node) -> tuple[Edit, ...]:
-    """The test, made to ask for device code of either platform."""
+    """The test, made to ask for device code of either platform, where what is behind it can be compiled there."""
+    if ONLY_CUDA_HAS.search(branch.text) or any(map(_is_of_the_file, branch.source.root.walk(*TESTS))):
+        return ()
     directive = branch.text.split()[0]
     if directive == "#ifdef":
         return (Edit(branch.start, test.end, f"#if defined(__CUDA_ARCH__) || {OF_HIP}"),)
     if re.fullmatch(r"defined *(\(__CUDA_ARCH__\)|__CUDA_ARCH__)", test.text):
         return (put_after(test, f" || {OF_HIP}"),)
     return (put_before(test, "("), put_after(test, f") || {OF_HIP}")) if directive == "#if" else ()
+
+
+def _is_of_the_file(test: Node) -> bool:
+    """Whether a test of the architecture chooses what a file defines: functions that are called behind another."""
+    asked = test.get("condition") or test.get("name")
+    return asked is not None and "__CUDA_ARCH__" in asked.text and test.function is None
 
 
 def _has_another_branch(branch: Node, function: Node) -> bool:

@@ -11,7 +11,8 @@ In Python only a mask of `0xffffffff` is reported, in kernels of `numba.cuda` an
 ## Fix safety
 Safe: the counts that take 64 bits, `1ull << lane`, 64 bits for a variable that is given a ballot, and suffixes of constants,
 each where no other type follows from it: on NVIDIA's devices the upper half is empty. Unsafe: `~0ull` for the mask of all
-lanes, of which CUDA's compiler says that it cuts it to 32 bits. `__clz`, parameters and macros are left.
+lanes, of which CUDA's compiler says that it cuts it to 32 bits; where 32 threads run, it is `0xffffffffull`, and safe. `__clz`,
+parameters and macros are left.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-cross-lane-functions
@@ -58,9 +59,10 @@ def sync_mask(call: Node) -> Hits:
         if origin.role("32-bit"):
             guards = call.guards if origin == mask else (*call.guards, *origin.guards)
             assumes = {"lanes.mask_bits": 32}
-            is_whole = _names_all(mask)
-            edits = _in_64_bits(mask) if origin == mask else ()
-            yield Hit(mask, assumes, guards=guards, otherwise="breaks", edits=edits, safe=not is_whole)
+            is_of_32_threads = _is_of_32_threads(call)
+            edits = _in_64_bits(mask, is_of_32_threads=is_of_32_threads) if origin == mask else ()
+            safe = is_of_32_threads or not _names_all(mask)
+            yield Hit(mask, assumes, guards=guards, otherwise="breaks", edits=edits, safe=safe)
 
 
 @rule.cuda_calls(*BALLOTS.split())
@@ -105,10 +107,15 @@ def _names_all(mask: Node) -> bool:
     return isinstance(value, int) and value & 0xFFFFFFFF == 0xFFFFFFFF
 
 
-def _in_64_bits(mask: Node) -> tuple[Edit, ...]:
+def _is_of_32_threads(call: Node) -> bool:
+    """Whether only the first 32 threads run a call: the mask of all lanes would name some that do not."""
+    return call.role("first-32-threads") or (call.function is not None and call.function.role("at-most-32-threads"))
+
+
+def _in_64_bits(mask: Node, *, is_of_32_threads: bool) -> tuple[Edit, ...]:
     """A mask that is written where it is passed, in 64 bits."""
     if _names_all(mask) and mask.type != "identifier":
-        return (replace(mask, "~0ull"),)
+        return (replace(mask, "0xffffffffull" if is_of_32_threads else "~0ull"),)
     return (replace(mask, f"{mask.text.rstrip('uU')}ull"),) if mask.type == "number_literal" else ()
 
 
@@ -135,9 +142,10 @@ def _is_whole(count: Node) -> bool:
 
 
 def _meets_32_bits(shift: Node) -> bool:
-    """Whether the bit of a lane is looked up in a mask that has lost the upper half: that is mended first."""
-    around = (one for one in shift.ancestors("binary_expression") if one["operator"].text == "&")
-    return any(side.role("32-bit") for one in around for side in (one["left"], one["right"]) if not _holds(side, shift))
+    """Whether the bit of a lane is looked up in what may have lost the upper half: that is mended first."""
+    around = [one for one in shift.ancestors("binary_expression") if one["operator"].text == "&"]
+    sides = [side for one in around for side in (one["left"], one["right"]) if not _holds(side, shift)]
+    return any(side.role("32-bit") or not side.role("lane-mask") for side in sides)
 
 
 def _holds(side: Node, inner: Node) -> bool:

@@ -47,11 +47,10 @@ def product(product: Node, one: Node, other: Node) -> Hits:
 
 
 def _is_on_host(product: Node) -> bool:
-    """Whether a product stands in a function that no compiler of kernels takes, in a file that knows `triton`."""
+    """Whether a product stands in a function that no compiler of kernels takes, where `triton` is known."""
     function = product.function
     marks = next(product.ancestors("decorated_definition"), None)
-    imports = (one for one in product.source.root.walk("import_statement"))
-    return function is not None and marks is None and any(one.text == "import triton" for one in imports)
+    return function is not None and marks is None and product.role("sees-triton")
 
 
 def _counts_warps(node: Node) -> bool:

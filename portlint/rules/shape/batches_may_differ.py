@@ -8,7 +8,7 @@ Padding to a fixed length or to a multiple, loaders with `drop_last=True`, with 
 evaluation, loaders that accelerate prepares (it fills the last batch), functions that pad further or put into buckets, and tests are silent.
 
 ## Fix safety
-Unsafe: with `drop_last=True` the rows of a batch that is not full are left out. Padding is left.
+Unsafe: with `drop_last=True` the rows of a batch that is not full are left out. Padding is left, and so are loaders for tests.
 
 ## References
 https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Dynamic_Shapes.html
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, add_argument, replace
+from portlint.rule import Hit, Hits, Node, Rule, add_argument, replace, words_of
 
 rule = Rule(
     assumes={"shape.dynamic": "native"},
@@ -32,6 +32,8 @@ rule = Rule(
 TOKENIZERS = re.compile(r"tokenizer|tokenize$|processor|feature_extractor|^pad$|encode_plus$", re.IGNORECASE)
 COLLATORS = ("DataCollatorWithPadding", "DataCollatorForSeq2Seq", "DataCollatorForTokenClassification")
 LATER = re.compile(r"pad_to_multiple|bucket|max_len|max_seq|round_up|multi(ple)?_of|max_position", re.IGNORECASE)
+EVALUATION = frozenset("test testing tests val valid validation validate eval evaluate evaluation dev predict".split())
+"""words in the names of data of which no row may be left out"""
 LONGEST = "pads to the longest row of each batch"
 
 
@@ -74,7 +76,16 @@ def loader(call: Node) -> Hits:
         return
     if (drop is None or drop.constant is False) and not _fills_batches(call):
         edits = (replace(drop, "True"),) if drop is not None else (add_argument(call, "drop_last=True"),)
-        yield Hit(call["function"], words={"why": "keeps a smaller last batch"}, edits=edits)
+        words = {"why": "keeps a smaller last batch"}
+        yield Hit(call["function"], words=words, edits=() if _is_for_evaluation(call) else edits)
+
+
+def _is_for_evaluation(call: Node) -> bool:
+    """Whether the data set of a loader, the loader or the function around it is called that of a test: all rows count."""
+    assignment = next(call.ancestors("assignment"), None)
+    target = assignment.get("left") if assignment is not None else None
+    named = [call.argument(0, "dataset"), target, call.function["name"] if call.function is not None else None]
+    return any(one is not None and not EVALUATION.isdisjoint(words_of(one.text)) for one in named)
 
 
 def _fills_batches(call: Node) -> bool:

@@ -50,12 +50,18 @@ def _is_assigned(body: Node, name: str, node: Node) -> bool:
     for block in node.ancestors("block", "module"):
         if block.start < body.start or block.end > body.end:
             return False
+        if _is_of_a_class(block) and node.function is not None and node.function.start > block.start:
+            continue  # methods do not see the names of their class
         for statement in reversed(block.children):
             assignment = next(iter(statement.children), statement)
             if statement.end <= node.start and assignment.type == "assignment" and assignment["left"].text == name:
                 value = assignment.get("right")
                 return value is not None and _is_device(value)
     return False
+
+
+def _is_of_a_class(block: Node) -> bool:
+    return block.parent is not None and block.parent.type == "class_definition"
 
 
 def _is_device(value: Node) -> bool:

@@ -21,8 +21,8 @@ raises ImportError, but not where it raises OSError), "closed-over" (a name that
 around it, where the value was made before), "host-torch" (in a file of JAX code that keeps the tensors of torch on the
 CPU), "after-jax" (runs when the file has imported JAX, which has read its variables then), "measures" (in a benchmark
 or a tuner, which is slow where it is told to be), "guarded-call" (a failed call or attribute is caught), "guarded-
-command" (a program that is not there is caught here, or by all callers of the function), "every-hip" (in the branch for
-all of HIP, whatever its architecture).
+command" (a program that is not there is caught here, or by all callers of the function), "sees-torch" and "sees-triton"
+(the module surely has that name there), "every-hip" (in the branch for all of HIP, whatever its architecture).
 
 In device code (`source/python/kernels.py`), as in C++: "thread-index", "hardware-lane", "bounded", "group-width",
 "groups-of-32", "at-most-32-threads", "first-32-threads", and "names-first-group" (the number of a group of 32 threads
@@ -223,6 +223,8 @@ class Roles:
                 return self._is_command_caught(node)
             case "guarded-call":
                 return self._is_caught(node, _OF_CALLS)
+            case "sees-torch" | "sees-triton":
+                return self.scopes.sees(role.removeprefix("sees-"), node)
             case "every-hip":  # the innermost test decides; what stands around it is there for other reasons
                 guards = node.guards
                 return is_every_hip(guards[-1:]) and not asks_for_architecture(guards)

@@ -106,6 +106,20 @@ class Scopes:
         scoped = self._gathered[1].get(name, {})
         return any(one.kind in ("function", "class") for bindings in scoped.values() for one in bindings)
 
+    def sees(self, module: str, at: Node) -> bool:
+        """Whether the plain name of a module surely stands for it at a place: nothing else binds it there."""
+        found = self.bindings(module, at)
+        if self.imports.get(module) != module or any(one.kind != "import" for one in found):
+            return False
+        root = self.source.tree.root_node
+        for one in found:
+            raw = root.descendant_for_byte_range(one.start, one.start + 1)
+            statement = Node(self.source, raw) if raw is not None else at
+            is_done = one.start < at.start or statement.function != at.function
+            if is_done and not _is_in_other_branch(statement, at):
+                return True
+        return False
+
     def only(self, name: str, at: Node) -> Binding | None:
         """The binding of a name that is bound exactly once in its scope."""
         found = self.bindings(name, at)
@@ -181,9 +195,11 @@ class Scopes:
 
 def _is_passed_by(binding: Binding, at: Node) -> bool:
     """Whether a binding stands in a branch or a loop that `at` is not in."""
-    if binding.value is None:
-        return False
-    for block in binding.value.ancestors("block"):
+    return binding.value is not None and _is_in_other_branch(binding.value, at)
+
+
+def _is_in_other_branch(node: Node, at: Node) -> bool:
+    for block in node.ancestors("block"):
         around = block.parent
         if around is None or around.type == "function_definition":
             return False
