@@ -165,12 +165,12 @@ def check(
 
         sys.exit(show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
     options = (evidence, baseline, no_baseline, prove)
-    report = _checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
+    report = checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
     if add_ignore is not None or remove_unused_ignores:
         from portlint.cli.mend import comments
 
         problems = comments(request, report, add_ignore)
-        report = _checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
+        report = checked(msgspec.structs.replace(request, changed=_changed(changed)), *options)
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
@@ -178,7 +178,7 @@ def check(
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
-def _checked(
+def checked(
     request: Request,
     evidence: Path | None,
     baseline: Path | None,
