@@ -63,7 +63,8 @@ def _lines(overview: Overview, pages: Pages) -> Iterator[str]:
     for total in overview.totals:
         yield f"\n## {plain(total.title)}\n"
         yield (
-            f"Nothing that portlint looks for stops {total.ready:,} of {len(overview.entries):,} repositories."
+            f"{total.ready:,} of {many(len(overview.entries), 'repository', 'repositories')} ready, as far as portlint"
+            " looks."
             f" Effort {hours(total.work.total)}, of it {hours(total.needed.total)} to run right."
         )
     if overview.entries:
@@ -78,6 +79,8 @@ def _lines(overview: Overview, pages: Pages) -> Iterator[str]:
     yield "\n## What is uncertain\n"
     for one in (*overview.failed, *overview.incomplete):
         yield f"- {plain(one.name)} is {'not checked' if one in overview.failed else one.state}: {plain(one.error)}"
+    if not overview.failed and not overview.incomplete:
+        yield "Every repository of the list was checked as a whole."
     yield f"\n{effort.HOW}"
 
 
