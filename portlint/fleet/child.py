@@ -7,6 +7,7 @@ to. The pipe closes when the worker that started it is gone, and then nobody wan
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ def main() -> None:
 
     errand, reply = sys.argv[1:]
     die_with_parent(sys.stdin.fileno())
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # which the worker ignores
     try:
         answer = _reply(msgspec.msgpack.decode(Path(errand).read_bytes(), type=Errand))
     except (Mistake, click.ClickException) as error:

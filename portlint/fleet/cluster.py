@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ def cluster(scheduler: str | None, jobs: int) -> Iterator[Client]:
                 dashboard_address="127.0.0.1:0",  # any free port, for this machine alone
                 local_directory=scratch,
                 silence_logs=_SILENT,
+                preload=[__name__],
                 security=True,  # a scheduler runs what it is sent, and other users of the machine reach its port
             ) as local,
             distributed.Client(local) as client,
@@ -65,6 +67,11 @@ def cluster(scheduler: str | None, jobs: int) -> Iterator[Client]:
     with client:
         _check(client)
         yield client
+
+
+def dask_setup(_: object) -> None:
+    """Leave Ctrl-C, which a terminal sends to all processes, to the command. Dask calls this in each local worker."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _check(client: Client) -> None:
