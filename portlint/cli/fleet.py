@@ -164,17 +164,19 @@ def _told(repository: Repository, done: int, total: int) -> None:
 def _table(fleet: Fleet) -> Iterator[str]:
     """What was found, for people: a line for each repository."""
     from portlint.fleet.folder import State, sums
+    from portlint.readiness.wording import many
     from portlint.report.escape import printable
 
     width = max((len(printable(one.name)) for one in fleet.repositories), default=0)
     for one in fleet.repositories:
         said = one.error
         if one.state is not State.FAILED:
-            said = "; ".join([f"{one.files:,} files", *(f"{name}: {_counts(one, name)}" for name in fleet.targets)])
+            said = "; ".join([many(one.files, "file"), *(f"{name}: {_counts(one, name)}" for name in fleet.targets)])
         state = "" if one.state is State.CHECKED else f"{one.state}: "
         yield f"{printable(one.name):<{width}}  {printable(state + said)}"
     found = sums(fleet)
-    yield f"{found['findings']:,} findings in {found['files']:,} files of {found['repositories']:,} repositories."
+    of = many(found["repositories"], "repository", "repositories")
+    yield f"{many(found['findings'], 'finding')} in {many(found['files'], 'file')} of {of}."
 
 
 def _counts(repository: Repository, target: str) -> str:
