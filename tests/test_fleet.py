@@ -14,16 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from portlint import __version__
+from portlint import __version__, target
 from portlint.cli import main
 from portlint.config import Config
 from portlint.fleet import folder as fleet_folder
 from portlint.fleet.clone import CloneError, clone, commit
 from portlint.fleet.folder import Fleet, FleetError, Repository, State, appearing, file_of, write_report, write_summary
-from portlint.fleet.listing import ListError, read, without_password
+from portlint.fleet.job import Options, Reply
+from portlint.fleet.listing import Checkout, ListError, read, without_password
+from portlint.fleet.run import _Pending, _Run
 from portlint.run import Request, run
 from portlint.target import load
 
@@ -36,6 +39,21 @@ TARGETS = ("--target", "cdna3", "--target", "mps")
 HOSTILE = '"><img src=x onerror=alert(1)>'
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def plant(place: Path, many: int = 3) -> Path:
+    """A small tree; its files differ, so that no two findings are alike."""
+    place.mkdir(parents=True)
+    for number in range(many):
+        (place / f"k{number}.cu").write_text(SUM.replace("sum", f"sum{number}") * (number % 7 + 1))
+    (place / "run.py").write_text(DEVICE)
+    return place
 
 
 # ---- the list -------------------------------------------------------------------------------------------------------
@@ -302,6 +320,70 @@ def test_only_a_run_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "file").read_text() == "x"
 
 
+def job(slices: int, replies: dict[int, Reply], folder: Path) -> Repository:
+    """What is said of a repository with these replies."""
+    pending = _Pending(Checkout("r", "r", b"/r"))
+    pending.slices, pending.replies = slices, replies
+    (folder / "reports").mkdir()
+    (folder / "shards").mkdir()
+    return _Run(None, Options(targets=("mps",), slice_bytes=1), folder, lambda *_: None)._finish(pending)
+
+
+def test_a_repository_without_one_of_its_slices_is_incomplete(work: Path) -> None:
+    plant(work / "tree")
+    os.chdir(work / "tree")
+    request = Request(paths=(".",), targets=(load("mps"),), config=Config(), jobs=1, shard=(1, 2))
+    half = run(request)
+    found = job(2, {2: Reply(error="it is gone"), 1: Reply(report=half, status=1)}, work)
+    assert (found.state, found.status, found.error) == (State.INCOMPLETE, 2, "it is gone")
+    assert found.files == half.summary.files < 4
+    problems = json.loads((work / "reports" / "r.json").read_text())["problems"]
+    assert [(one["kind"], one["message"]) for one in problems] == [("skipped", "it is gone")]
+
+
+def test_slices_of_a_tree_that_changed_do_not_fit_together(work: Path) -> None:
+    place = plant(work / "tree")
+    os.chdir(place)
+    request = Request(paths=(".",), targets=(load("mps"),), config=Config(), jobs=1)
+    one = run(msgspec.structs.replace(request, shard=(1, 2)))
+    (place / "new.cu").write_text(SUM)
+    two = run(msgspec.structs.replace(request, shard=(2, 2)))
+    found = job(2, {1: Reply(report=one), 2: Reply(report=two)}, work)
+    assert (found.state, found.status) == (State.INCOMPLETE, 2)
+    assert "changed while they were read" in found.error
+
+
+def test_the_page_in_a_browser(filled: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install '.[browser]'")
+    portlint("report", "--fleet", "run", "--output-format", "html:fleet.html", "--pages", "pages")
+    trouble: list[str] = []
+    with playwright.sync_playwright() as started:
+        page = started.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()
+        for event in ("console", "pageerror", "dialog"):
+            page.on(event, lambda said: trouble.append(str(said)))
+        page.goto(Path("fleet.html").resolve().as_uri())
+        assert page.locator("img").count() == 0
+        names = page.locator("#repositories tbody td:first-child")
+        assert names.all_inner_texts() == [HOSTILE, "plain"]
+        page.click("#repositories th button >> nth=0")
+        assert names.all_inner_texts() == ["plain", HOSTILE]
+        page.fill("#filter input", "plain")
+        assert page.locator("#repositories tbody tr:visible").count() == 1
+        assert page.inner_text("#shown") == "1 shown"
+        before = page.inner_text("#t-mps .small [data-work]")
+        page.fill("#planning input[name=rewrite]", "80")
+        assert page.inner_text("#t-mps .small [data-work]") != before
+        page.set_viewport_size({"width": 400, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        page.fill("#filter input", "")
+        page.click("#repositories tbody a >> nth=0")
+        assert "plain" in page.inner_text("h1")
+    assert trouble == []
+
+
 # ---- on a cluster ---------------------------------------------------------------------------------------------------
 
 distributed = pytest.importorskip("distributed", reason="no Dask: pip install '.[fleet]'")
@@ -310,21 +392,6 @@ psutil = pytest.importorskip("psutil")
 
 COMMAND = [sys.executable, "-P", "-m", "portlint"]
 """Dask stays in other processes: warnings are errors here, and it has some of its own."""
-
-
-@pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def plant(place: Path, many: int = 3) -> Path:
-    """A small tree; its files differ, so that no two findings are alike."""
-    place.mkdir(parents=True)
-    for number in range(many):
-        (place / f"k{number}.cu").write_text(SUM.replace("sum", f"sum{number}") * (number % 7 + 1))
-    (place / "run.py").write_text(DEVICE)
-    return place
 
 
 def fleet(*arguments: str, text: str | None = None, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -527,6 +594,23 @@ def test_a_cluster_that_runs_already(work: Path, tmp_path_factory: pytest.TempPa
             result = fleet("-", *TARGETS, "--output", "run", "--scheduler", address, text="kernels\n")
     assert result.returncode == 1, result.stderr
     assert_same(work / "run", "kernels", place)
+
+
+def test_profiles_and_rules_of_the_user(work: Path) -> None:
+    """A worker has neither the folder that the command was called in nor, on another machine, the file of a profile."""
+    place = plant(work / "kernels")
+    shipped = (Path(target.__file__).parent / "targets" / "cdna3.toml").read_text()
+    Path("acme.toml").write_text(shipped.replace('name = "cdna3"', 'name = "acme-1"', 1))
+    assert portlint("rule", "lanes/warp-sum-is-32", "--new", "lint").exit_code == 0
+    (place / "w.cu").write_text("__global__ void f(float* x) { x[0] = warp_sum_32(x[1]); }\n")
+    command = [*COMMAND, "--rules", "lint", "fleet", "-", "--target", "acme.toml", "--output", "run"]
+    result = subprocess.run(command, input="kernels\n", capture_output=True, text=True, check=False)
+    assert result.returncode == 1, result.stderr
+    rows = parquet.read_table("run/findings.parquet").to_pylist()
+    assert {row["target"] for row in rows} == {"acme-1"}
+    assert "lanes/warp-sum-is-32" in {row["rule"] for row in rows}
+    Path("acme.toml").unlink()
+    assert "acme-1" in portlint("report", "--fleet", "run").stdout
 
 
 def test_no_scheduler_answers(work: Path) -> None:
