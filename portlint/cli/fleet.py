@@ -88,6 +88,7 @@ def fleet(
     from portlint.fleet.folder import Fleet, appearing, write_profiles, write_summary
     from portlint.fleet.job import Options
     from portlint.fleet.tables import write
+    from portlint.report.escape import without_commands
 
     own = {load(name).name: Path(name).read_bytes() for name in targets if name.endswith(".toml")}
     files = {name: f"{number}.toml" for number, name in enumerate(own)}
@@ -108,7 +109,7 @@ def fleet(
         write(folder, found)
         write_profiles(folder, own)
         write_summary(folder, found)
-    click.echo("\n".join(_table(found)))
+    click.echo(without_commands("\n".join(_table(found))))
     if not checkouts:
         click.echo("portlint: no repositories to check", err=True)
     sys.exit(0 if exit_zero and found.status < 2 else found.status)
