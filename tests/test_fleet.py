@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -386,9 +387,11 @@ def test_the_page_in_a_browser(filled: Path) -> None:
 
 # ---- on a cluster ---------------------------------------------------------------------------------------------------
 
-distributed = pytest.importorskip("distributed", reason="no Dask: pip install '.[fleet]'")
-parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow: pip install '.[fleet]'")
-psutil = pytest.importorskip("psutil")
+MISSING = [name for name in ("distributed", "pyarrow") if find_spec(name) is None]
+needs_dask = pytest.mark.skipif(bool(MISSING), reason=f"{' and '.join(MISSING)} not installed: pip install '.[fleet]'")
+if not MISSING:
+    import psutil
+    from pyarrow import parquet
 
 COMMAND = [sys.executable, "-P", "-m", "portlint"]
 """Dask stays in other processes: warnings are errors here, and it has some of its own."""
@@ -454,6 +457,7 @@ def repositories(run: Path) -> dict[str, dict[str, Any]]:
 
 
 @needs_git
+@needs_dask
 def test_what_comes_out_is_what_check_says(work: Path, origin: Path) -> None:
     one, two = plant(work / "a" / "kernels", 6), plant(work / "b" / "kernels", 2)
     known = plant(work / "known")
@@ -523,6 +527,7 @@ def test_what_comes_out_is_what_check_says(work: Path, origin: Path) -> None:
     assert not list(work.glob(".run*"))
 
 
+@needs_dask
 def test_a_worker_that_is_killed_loses_nothing(work: Path) -> None:
     place = plant(work / "kernels", 40)
     (work / "list.txt").write_text("kernels\n")
@@ -541,6 +546,7 @@ def test_a_worker_that_is_killed_loses_nothing(work: Path) -> None:
         assert not any(one.is_running() for one in killed)
 
 
+@needs_dask
 def test_what_kills_its_worker_again_and_again_is_left_out(work: Path) -> None:
     cursed, well = plant(work / "cursed"), plant(work / "well")
     (work / "list.txt").write_text(f"{cursed}\n{well}\n")
@@ -555,6 +561,7 @@ def test_what_kills_its_worker_again_and_again_is_left_out(work: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@needs_dask
 def test_an_interrupted_run_leaves_nothing(work: Path, number: signal.Signals) -> None:
     plant(work / "kernels", 40)
     (work / "list.txt").write_text("kernels\n")
@@ -584,6 +591,7 @@ def program(*arguments: str) -> Iterator[None]:
             process.terminate()
 
 
+@needs_dask
 def test_a_cluster_that_runs_already(work: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     place = plant(work / "kernels")
     file = tmp_path_factory.mktemp("dask") / "address.json"
@@ -598,6 +606,7 @@ def test_a_cluster_that_runs_already(work: Path, tmp_path_factory: pytest.TempPa
     assert_same(work / "run", "kernels", place)
 
 
+@needs_dask
 def test_profiles_and_rules_of_the_user(work: Path) -> None:
     """A worker has neither the folder that the command was called in nor, on another machine, the file of a profile."""
     place = plant(work / "kernels")
@@ -615,6 +624,7 @@ def test_profiles_and_rules_of_the_user(work: Path) -> None:
     assert "acme-1" in portlint("report", "--fleet", "run").stdout
 
 
+@needs_dask
 def test_no_scheduler_answers(work: Path) -> None:
     plant(work / "kernels")
     settings = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
@@ -625,6 +635,7 @@ def test_no_scheduler_answers(work: Path) -> None:
     assert [one.name for one in work.iterdir()] == ["kernels"]
 
 
+@needs_dask
 def test_an_empty_list(work: Path) -> None:
     result = fleet("-", *TARGETS, "--output", "run", text="# nothing yet\n")
     assert (result.returncode, result.stderr) == (0, "portlint: no repositories to check\n")
@@ -642,6 +653,7 @@ def test_an_empty_list(work: Path) -> None:
         (["list.txt", *TARGETS, "--output", "."], "is no run of 'portlint fleet'"),
     ],
 )
+@needs_dask
 def test_mistakes(work: Path, arguments: list[str], words: str) -> None:
     Path("list.txt").write_text("nowhere\n")
     result = portlint("fleet", *arguments)
@@ -649,6 +661,7 @@ def test_mistakes(work: Path, arguments: list[str], words: str) -> None:
     assert words in result.stderr
 
 
+@needs_dask
 def test_without_dask(work: Path) -> None:
     code = "import sys; sys.modules['distributed'] = None; from portlint.cli import main; main()"
     result = subprocess.run(
