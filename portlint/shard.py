@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from portlint.finding import (
+    Census,
     Cite,
     Edit,
     Evidence,
@@ -118,6 +119,7 @@ class _Shard(Shard, frozen=True):
     rules: dict[str, RuleText]
     details: tuple[_Detail, ...]
     unchecked: dict[str, frozenset[str]]
+    census: Mapping[str, Census] = {}
 
 
 class _Tool(msgspec.Struct, frozen=True):
@@ -157,18 +159,34 @@ def merged(paths: Sequence[Path], version: str) -> tuple[Report, tuple[str, ...]
     missing = [f"{index}/{first.count}" for index in range(1, first.count + 1) if index not in files]
     if missing:
         raise ShardError(f"shard {', '.join(missing)} is missing" if len(missing) == 1 else _are_missing(missing))
-    parts = [(file, shard) for _, file, shard in files.values()]
-    findings = [_finding(*pair) for file, shard in parts for pair in zip(file.findings, shard.details, strict=True)]
-    report = Report(
-        targets=parts[0][0].targets,
-        findings=tuple(sorted(findings, key=lambda one: one.order)),
-        problems=tuple(sorted(problem for file, _ in parts for problem in file.problems)),
-        summary=_summary([file.summary for file, _ in parts]),
-        rules=first.rules,
-        titles=first.titles,
-        unchecked={path: targets for _, shard in parts for path, targets in shard.unchecked.items()},
+    return joined([_report(file, shard) for _, file, shard in files.values()]), first.paths
+
+
+def joined(parts: Sequence[Report]) -> Report:
+    """The report of a run from those of its shards, in any order."""
+    return Report(
+        targets=parts[0].targets,
+        findings=tuple(sorted((finding for part in parts for finding in part.findings), key=lambda one: one.order)),
+        problems=tuple(sorted(problem for part in parts for problem in part.problems)),
+        summary=_summary([part.summary for part in parts]),
+        rules=parts[0].rules,
+        titles=parts[0].titles,
+        census=dict(sorted(item for part in parts for item in part.census.items())),
+        unchecked={path: targets for part in parts for path, targets in part.unchecked.items()},
     )
-    return report, first.paths
+
+
+def _report(file: _File, shard: _Shard) -> Report:
+    return Report(
+        targets=file.targets,
+        findings=tuple(_finding(*pair) for pair in zip(file.findings, shard.details, strict=True)),
+        problems=file.problems,
+        summary=file.summary,
+        rules=shard.rules,
+        titles=shard.titles,
+        census=shard.census,
+        unchecked=shard.unchecked,
+    )
 
 
 def _are_missing(names: Sequence[str]) -> str:

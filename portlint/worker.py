@@ -119,7 +119,7 @@ def serve(tasks: Sequence[T], work: Work[T], limits: Limits, link: Link, parents
         for descriptor in parents:
             os.close(descriptor)
         _reset_signals()
-        _die_with_parent(link.lifeline)
+        die_with_parent(link.lifeline)
         _silence(link)
         _limit_memory(limits.memory_bytes)
         # What the parent loaded is never garbage; without freezing it, each collection would look at all of it again.
@@ -201,7 +201,7 @@ def _reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _die_with_parent(lifeline: int) -> None:
+def die_with_parent(lifeline: int) -> None:
     """End at once when the parent dies, even in the middle of a parse that does not return.
 
     Linux signals SIGIO, deadly by default, when the other end of the pipe closes. Elsewhere a worker ends when it next

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,8 @@ from portlint.cli.errors import UserError, friendly
 from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from portlint.baseline import Matched
     from portlint.changed import Changed
     from portlint.finding import Report
@@ -129,14 +131,7 @@ def check(
     from portlint.run import Request
     from portlint.settings import selectors, settled
 
-    if unsafe_fixes and not fixes and not diff:
-        raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
-    if diff and (outputs or prove):
-        raise UserError("'--diff' prints a diff and no findings: leave out '--output-format' and '--prove'.")
-    if (fixes or diff) and shard is not None:
-        raise UserError("'--shard' does not go with '--fix' and '--diff': give each machine its own folders.")
-    if fixes and not diff and (stdin_filename is not None or "-" in paths):
-        raise UserError("'--fix' rewrites files: for standard input there is '--diff'.")
+    _refuse_contradictions(click.get_current_context().params)
     config = Config() if isolated else load(Path.cwd())
     if show_settings:
         from portlint.settings import shown
@@ -146,10 +141,6 @@ def check(
     machines = targets_of(targets or config.target)
     config = settled(config, machines)
     kinds = outputs_of(outputs)
-    if add_ignore is not None and remove_unused_ignores:
-        raise UserError("'--add-ignore' and '--remove-unused-ignores' are two steps: use one at a time.")
-    if stdin_filename is not None and (add_ignore is not None or remove_unused_ignores):
-        raise UserError("what comes from standard input cannot be edited: name files.")
     request = Request(
         paths=paths or (".",),
         targets=machines,
@@ -164,13 +155,7 @@ def check(
         changed=_changed(changed),
     )
     if show_files:
-        from portlint.run import tasks_of
-        from portlint.settings import files, idle_patterns
-
-        found = tasks_of(request)[0]
-        click.echo("".join(f"{line}\n" for line in files(config, machines, found)), nl=False)
-        for sentence in idle_patterns(config, found):
-            click.echo(f"portlint: {sentence}", err=True)
+        _show_files(request)
         return
     if diff:
         from portlint.cli.mend import show_diff
@@ -189,19 +174,46 @@ def check(
         request, report = fixed(request, unsafe=unsafe_fixes, now=now)
     else:
         report = _found(request, kept)
-    report = _examined(report, request, *options)
+    report = examined(report, request, *options)
     if add_ignore is not None or remove_unused_ignores:
         from portlint.cli.mend import comments
 
         problems = comments(request, report, add_ignore)
         request = now(request)
-        report = _examined(_found(request, kept), request, *options)
+        report = examined(_found(request, kept), request, *options)
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
         others = ": all of them are for other targets" if report.unchecked else ""
         click.echo(f"portlint: no files to check{others}", err=True)
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
+
+
+def _refuse_contradictions(given: Mapping[str, Any]) -> None:
+    """Raise UserError for options, by their parameters' names, of which one makes nothing of the other."""
+    stdin = given["stdin_filename"] is not None
+    if given["unsafe_fixes"] and not given["fixes"] and not given["diff"]:
+        raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
+    if given["diff"] and (given["outputs"] or given["prove"]):
+        raise UserError("'--diff' prints a diff and no findings: leave out '--output-format' and '--prove'.")
+    if (given["fixes"] or given["diff"]) and given["shard"] is not None:
+        raise UserError("'--shard' does not go with '--fix' and '--diff': give each machine its own folders.")
+    if given["fixes"] and not given["diff"] and (stdin or "-" in given["paths"]):
+        raise UserError("'--fix' rewrites files: for standard input there is '--diff'.")
+    if given["add_ignore"] is not None and given["remove_unused_ignores"]:
+        raise UserError("'--add-ignore' and '--remove-unused-ignores' are two steps: use one at a time.")
+    if stdin and (given["add_ignore"] is not None or given["remove_unused_ignores"]):
+        raise UserError("what comes from standard input cannot be edited: name files.")
+
+
+def _show_files(request: Request) -> None:
+    from portlint.run import tasks_of
+    from portlint.settings import files, idle_patterns
+
+    found = tasks_of(request)[0]
+    click.echo("".join(f"{line}\n" for line in files(request.config, request.targets, found)), nl=False)
+    for sentence in idle_patterns(request.config, found):
+        click.echo(f"portlint: {sentence}", err=True)
 
 
 def _found(request: Request, kept: Path | None) -> Report:
@@ -216,7 +228,7 @@ def _found(request: Request, kept: Path | None) -> Report:
     return report
 
 
-def _examined(
+def examined(
     report: Report,
     request: Request,
     evidence: Path | None,

@@ -10,9 +10,9 @@ def hours(value: float) -> str:
     return f"{value:.2g} h" if value >= 1 else f"{round(value * 60)} min"
 
 
-def many(count: int, noun: str) -> str:
-    """A number and its noun, which takes an s."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def many(count: int, noun: str, plural: str = "") -> str:
+    """A number and its noun, which takes an s unless its plural is given."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or f'{noun}s'}"
 
 
 def days(value: float) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from portlint.report.escape import strict_json
 
 if TYPE_CHECKING:
-    from portlint.finding import Finding, Report, Shard, StatedFact
+    from portlint.finding import Census, Finding, Report, Shard, StatedFact
     from portlint.report import Page
 
 
@@ -44,8 +44,13 @@ def _shard(report: Report, shard: Shard) -> dict[str, Any]:
         "titles": dict(report.titles),
         "rules": {name: msgspec.to_builtins(rule) for name, rule in report.rules.items()},
         "details": [_detail(finding) for finding in report.findings],
+        "census": {path: _census(one) for path, one in report.census.items()},
         "unchecked": {path: sorted(targets) for path, targets in report.unchecked.items()},
     }
+
+
+def _census(census: Census) -> dict[str, Any]:
+    return {**msgspec.to_builtins(census), "kernels_in": sorted(census.kernels_in)}
 
 
 def _detail(finding: Finding) -> dict[str, Any]:

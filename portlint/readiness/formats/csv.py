@@ -18,11 +18,11 @@ def render(readiness: Readiness) -> str:
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(FINDINGS)
-    writer.writerows([_cell(cell) for cell in row] for row in findings(readiness))
+    writer.writerows([harmless(cell) for cell in row] for row in findings(readiness))
     return out.getvalue()
 
 
-def _cell(value: object) -> str:
+def harmless(value: object) -> str:
     """A text that a spreadsheet does not take for a formula (OWASP, "CSV Injection")."""
     text = printable(str(value))
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -37,24 +38,36 @@ FACTS = 6
 
 def render(readiness: Readiness) -> str:
     """The page."""
-    environment = _environment()
-    script, style = _text("report.js"), _text("report.css")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("report.html").render(
+    return page(
+        "report.html",
+        ("tables.js", "report.js"),
         readiness=readiness,
         report=readiness.report,
-        script=script,
-        script_digest=digest,
-        style=style,
-        verdicts=list(Verdict),
-        tiers=list(Tier),
-        efforts=[one for one in Effort if one is not Effort.NONE],
-        how=effort.HOW,
-        heaviest=HEAVIEST,
         shown_facts=FACTS,
         rows=list(zip(*(one.files for one in readiness.standings), strict=True)),
         unverified=sum(not one.evidence for one in readiness.report.findings),
         chart=burndown(readiness.progress) if readiness.progress else None,
+    )
+
+
+def page(template: str, scripts: Sequence[str], **values: object) -> str:
+    """A page from a template and scripts of `templates/`, with what all of them know."""
+    script, style = "\n".join(map(_text, scripts)), _text("report.css")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            script=script,
+            script_digest=digest,
+            style=style,
+            verdicts=list(Verdict),
+            tiers=list(Tier),
+            efforts=[one for one in Effort if one is not Effort.NONE],
+            how=effort.HOW,
+            heaviest=HEAVIEST,
+            **values,
+        )
     )
 
 

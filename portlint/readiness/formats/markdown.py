@@ -26,7 +26,7 @@ def render(readiness: Readiness) -> str:
 
 def _lines(readiness: Readiness) -> Iterator[str]:
     report = readiness.report
-    yield f"# Port readiness of {_text(', '.join(readiness.paths))}"
+    yield f"# Port readiness of {plain(', '.join(readiness.paths))}"
     yield ""
     yield (
         f"{report.summary.lines:,} lines in {many(report.summary.files, 'file')}, read by portlint"
@@ -34,7 +34,7 @@ def _lines(readiness: Readiness) -> Iterator[str]:
     )
     if len(readiness.standings) > 1:
         order = ", ".join(
-            f"{_text(one.title)} ({hours(one.needed.total)} to run right, {hours(one.work.total)} in all)"
+            f"{plain(one.title)} ({hours(one.needed.total)} to run right, {hours(one.work.total)} in all)"
             for one in readiness.by_cost
         )
         yield f"\nBy effort, the cheapest port first: {order}."
@@ -49,13 +49,13 @@ def _lines(readiness: Readiness) -> Iterator[str]:
     )
     for problem in report.problems:
         place = f"{problem.path}:{problem.line}" if problem.line else problem.path
-        yield f"- {_text(place)}: {problem.kind}: {_text(problem.message)}"
+        yield f"- {plain(place)}: {problem.kind}: {plain(problem.message)}"
     yield f"\n{effort.HOW}"
 
 
 def _standing(readiness: Readiness, standing: Standing) -> Iterator[str]:
-    yield f"\n## {_text(standing.title)}\n"
-    yield _text(standing.sentence)
+    yield f"\n## {plain(standing.title)}\n"
+    yield plain(standing.sentence)
     work = standing.work
     if work.total:
         yield f"\nEffort {hours(work.total)}, of it {hours(standing.needed.total)} to run right:"
@@ -70,16 +70,16 @@ def _standing(readiness: Readiness, standing: Standing) -> Iterator[str]:
     if standing.heaviest:
         yield "\n| files that cost most | effort |\n|---|--:|"
         for file in standing.heaviest[:HEAVIEST]:
-            yield f"| {_text(file.path)} | {hours(file.work.total)} |"
+            yield f"| {plain(file.path)} | {hours(file.work.total)} |"
     dearest = readiness.dearest(standing.target)[:HEAVIEST]
     if dearest:
         yield "\n| beliefs that cost most | effort |\n|---|--:|"
         for belief in dearest:
-            yield f"| {belief.rule}: {_text(belief.summary)} | {hours(belief.work[standing.target].total)} |"
+            yield f"| {belief.rule}: {plain(belief.summary)} | {hours(belief.work[standing.target].total)} |"
     yield ""
     for number, step in enumerate(standing.steps, 1):
         count = f" ({many(step.findings, 'finding')})" if step.packs else ""
-        yield f"{number}. **{step.title}.** {_text(step.advice)}{count}"
+        yield f"{number}. **{step.title}.** {plain(step.advice)}{count}"
 
 
 def _matrix(readiness: Readiness) -> Iterator[str]:
@@ -87,14 +87,15 @@ def _matrix(readiness: Readiness) -> Iterator[str]:
         return
     targets = [one.target for one in readiness.standings]
     yield "\n## Assumptions and targets\n"
-    yield f"| assumption | {' | '.join(map(_text, targets))} |"
+    yield f"| assumption | {' | '.join(map(plain, targets))} |"
     yield f"|---|{'--:|' * len(targets)}"
     for belief in readiness.beliefs:
-        cells = (_counts(belief.counts.get(target, {})) for target in targets)
+        cells = (counted(belief.counts.get(target, {})) for target in targets)
         yield f"| {belief.rule} | {' | '.join(cells)} |"
 
 
-def _counts(counts: Mapping[Verdict, int]) -> str:
+def counted(counts: Mapping[Verdict, int]) -> str:
+    """Findings by verdict."""
     return ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in Verdict if verdict in counts)
 
 
@@ -110,12 +111,12 @@ def _prose(text: str) -> str:
     """Text in which nothing is markup but code in backticks."""
     pieces = printable(text).split("`")
     if len(pieces) % 2 == 0:
-        return _text(text)
+        return plain(text)
     for number, piece in enumerate(pieces):
-        pieces[number] = "`" + piece.replace("|", r"\|") + "`" if number % 2 else _text(piece)
+        pieces[number] = "`" + piece.replace("|", r"\|") + "`" if number % 2 else plain(piece)
     return "".join(pieces)
 
 
-def _text(text: str) -> str:
+def plain(text: str) -> str:
     """Text in which nothing is markup or HTML."""
     return _SPECIAL.sub(r"\\\1", printable(text))
