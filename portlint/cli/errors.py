@@ -6,12 +6,16 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 import click
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+INTERRUPTED = 130
+"""the exit status after Ctrl-C, as shells have it; 1 would say that there are findings"""
 
 
 class UserError(click.ClickException):
@@ -33,7 +37,27 @@ def friendly(command: Callable[P, R]) -> Callable[P, R]:
             raise UserError(str(error)) from error
         except BrokenPipeError:
             # the reader went away, as `| head` does: not an error, and nothing more to say
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _write_no_more()
             sys.exit(1)
+        except OSError as error:
+            # a full disk, no room for a process: the system's fault, and never the status of a finding
+            _write_no_more()
+            raise UserError(_of_system(error)) from error
+        except KeyboardInterrupt:
+            click.echo("portlint: interrupted", err=True)
+            sys.exit(INTERRUPTED)
 
     return wrapped
+
+
+def _write_no_more() -> None:
+    """Drop what standard output still holds back, so that it does not fail once more when the process ends."""
+    with suppress(OSError):  # it may be no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _of_system(error: OSError) -> str:
+    from portlint.source.discover import printable_path
+
+    what = error.strerror or str(error)
+    return what if error.filename is None else f"{printable_path(os.fsdecode(error.filename))}: {what}"

@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from portlint.files import read_regular
+
 if TYPE_CHECKING:
     from portlint.source import Source
 
@@ -165,8 +167,7 @@ def beside(folder: str) -> list[str]:
 def read(path: str) -> bytes | None:
     """What a file of the tree holds; None where it cannot be read, or is so large that it is data."""
     try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_FILE + 1)
+        text = read_regular(path, _LARGEST_FILE + 1)
     except OSError:
         return None
     return text if len(text) <= _LARGEST_FILE else None
