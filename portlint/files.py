@@ -26,10 +26,13 @@ def read_regular(path: str, most: int) -> bytes:
     Reading a pipe or a device may block for ever, and a name can come to mean one after it was looked at.
     """
     descriptor = os.open(path, _CAREFULLY)
-    with open(descriptor, "rb") as file:
+    try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        return file.read(most)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
 
 
 def replace(path: Path | str, content: bytes) -> None:

@@ -153,10 +153,10 @@ def check(
         changed=_changed(changed),
     )
     if show_files:
+        from portlint.report.escape import printable
         from portlint.run import prepare
-        from portlint.source.discover import printable_path
 
-        click.echo("".join(f"{printable_path(found.path)}\n" for found in prepare(request)[0]), nl=False)
+        click.echo("".join(f"{printable(found.path)}\n" for found in prepare(request)[0]), nl=False)
         return
     if (fixes or diff) and changed is not None:
         raise UserError("fixes mend whole files: leave out '--changed', or name the files.")

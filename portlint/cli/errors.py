@@ -23,6 +23,22 @@ class UserError(click.ClickException):
 
     exit_code = 2
 
+    def format_message(self) -> str:
+        """The message, in which a path, a key or a name may stand as somebody else wrote it."""
+        return harmless(self.message)
+
+
+def harmless(text: str) -> str:
+    """Text for a terminal or a log that quotes what the linted tree holds: nothing in it is obeyed there."""
+    from portlint.report.escape import printable, without_commands
+
+    return without_commands(printable(text, keep="\n"))
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines that may quote what the linted tree holds."""
+    click.echo(harmless(text), err=err)
+
 
 def friendly(command: Callable[P, R]) -> Callable[P, R]:
     """Turn the errors that a command expects into messages for people."""

@@ -100,7 +100,7 @@ PYTHON_STAIRS: dict[str, Shape] = {
 """what nests by indentation in Python"""
 
 CUDA_QUADRATIC: dict[str, Shape] = {
-    **{piece: again(piece, "", "") for piece in ("<!", "}-", ",&", ")*", "*<", "~?", "-(", "a<b ", "::<", "?<")},
+    **{piece: again(piece, "", "") for piece in ("<!", "}-", ",&", ")*", "*<", "~?", "::<")},
     "qualified": again("a<b>::", "int x = ", "c;\n"),
 }
 """what takes the parser of CUDA time that grows with the square"""
