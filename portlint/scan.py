@@ -120,12 +120,12 @@ class Scan:
             decoded = decode(data, kind)
             text = decoded.text
         language = by_content(kind, text)
+        if language is not None and (reason := refuse(text, language, self.limits)):
+            return Examined(_given_up(found.path, "skipped", reason))
         starts = line_starts(text)
         counted = census(text, language, len(starts))
         if language is None:
             return Examined(FileResult(found.path, lines=len(starts), census=counted))
-        if reason := refuse(text, language, self.limits):
-            return Examined(_given_up(found.path, "skipped", reason))
         commands = notebook.commands if notebook is not None else b""
         if not commands.strip() or not self.rules.may_fire(commands, "bash"):
             commands = b""

@@ -82,9 +82,11 @@ def refuse(text: bytes, kind: str, limits: Limits) -> str | None:
 
 
 def _refuse_lines(text: bytes, limits: Limits) -> str | None:
+    ends = text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+    count = ends + bool(text and text[-1] not in b"\r\n")
+    if count > limits.lines:
+        return f"it has {count:,} lines, more than the {limits.lines:,} that are analysed"
     lines = text.splitlines()
-    if len(lines) > limits.lines:
-        return f"it has {len(lines):,} lines, more than the {limits.lines:,} that are analysed"
     longest = max(map(len, lines), default=0)
     if longest > limits.line_bytes:
         return f"a line of {longest:,} bytes: it looks generated, and lines up to {limits.line_bytes:,} are analysed"
