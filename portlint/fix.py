@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -264,9 +265,15 @@ def write(change: Change) -> None:
 def unified(change: Change) -> bytes:
     """A change as a unified diff that `patch` and `git apply` take; of UTF-16, as the diff of its text in UTF-8."""
     before, after = (_lines(_shown(data)) for data in (change.before, change.after))
-    old, new = (f"{side}/{change.path}".encode(errors="surrogateescape") for side in "ab")
+    old, new = (_quoted(f"{side}/{change.path}") for side in "ab")
     diff = difflib.diff_bytes(difflib.unified_diff, before, after, old, new)
     return b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in diff)
+
+
+def _quoted(name: str) -> bytes:
+    """A file name as the header of a diff has it: quoted, as git does, where it would end the line or the name."""
+    quoted = re.sub(r'[\x00-\x1f\x7f"\\]', lambda match: f"\\{ord(match[0]):03o}", name)
+    return (name if quoted == name else f'"{quoted}"').encode(errors="surrogateescape")
 
 
 def _shown(data: bytes) -> bytes:

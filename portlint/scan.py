@@ -12,6 +12,7 @@ import msgspec
 from portlint import day, directive
 from portlint.config import Selector
 from portlint.detect import RuleSet, detect, merged, under
+from portlint.files import read_regular
 from portlint.finding import Edit, FileResult, Finding, Problem
 from portlint.judge import Judge
 from portlint.rule import Hit, Rule
@@ -112,9 +113,11 @@ class Scan:
         if content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
             return Examined(_given_up(found.path, "skipped", reason))
         try:
-            data = content if content is not None else _read(found.file)
+            data = content if content is not None else read_regular(found.file, self.limits.most_bytes(found.kind) + 1)
         except OSError as error:
             return Examined(_given_up(found.path, "read", f"cannot be read: {error.strerror or error}"))
+        if content is None and (reason := refuse_size(len(data), found.kind, self.limits)):
+            return Examined(_given_up(found.path, "skipped", f"it grew while it was read: {reason}"))
         try:
             examined = self._scan(found, data, without, phase)
         except NotText as reason:
@@ -136,12 +139,12 @@ class Scan:
             decoded = decode(data, kind)
             text = decoded.text
         language = by_content(kind, text)
+        if language is not None and (reason := refuse(text, language, self.limits)):
+            return Examined(_given_up(found.path, "skipped", reason))
         starts = line_starts(text)
         counted = census(text, language, len(starts))
         if language is None or not self.targets:
             return Examined(FileResult(found.path, lines=len(starts), census=counted, rests_on="file"))
-        if reason := refuse(text, language, self.limits):
-            return Examined(_given_up(found.path, "skipped", reason))
         commands = notebook.commands if notebook is not None else b""
         if not commands.strip() or not self.rules.may_fire(commands, "bash"):
             commands = b""
@@ -244,11 +247,6 @@ def _order(owned: tuple[Rule, Hit]) -> tuple[int, int, str]:
 def digest(data: bytes) -> str:
     """What tells the bytes of a file from those of any other."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def _unchecked(result: FileResult, unchecked: frozenset[str], targets: Sequence[Target]) -> FileResult:

@@ -190,7 +190,7 @@ def explained() -> dict[str, str]:
 
 def shown(config: Config, **given: tuple[str, ...]) -> Iterator[str]:
     """What is in force, as TOML, with where each value comes from; `given` are keys that the command line set."""
-    yield f"# {config.file or 'no configuration file'}"
+    yield printable(f"# {config.file or 'no configuration file'}")
     defaults = msgspec.structs.asdict(Config())
     for field in msgspec.structs.fields(Config):
         if field.name == "file":

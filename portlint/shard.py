@@ -199,7 +199,7 @@ def _read(path: Path, version: str) -> tuple[_File, _Shard]:
         file = msgspec.json.decode(path.read_bytes(), type=_File)
     except OSError as error:
         raise ShardError(f"cannot read {path}: {error.strerror}") from error
-    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ShardError(f"{path} is no JSON report of portlint check: {error}") from error
     if file.version != 1 or file.tool.version != version:
         raise ShardError(f"{path} was written by portlint {file.tool.version}, and this is {version}")

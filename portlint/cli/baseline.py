@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from portlint.cli.check import targets_of
-from portlint.cli.errors import friendly
+from portlint.cli.errors import friendly, say
 from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def show(kind: str, **given: Unpack[_Given]) -> None:
     )
     sys.stdout.buffer.write(render(shown, kind, color=False, width=100, version=__version__).encode())
     sys.stdout.buffer.flush()
-    click.echo(
+    say(
         f"{place}: {len(matched.known)} findings known, {len(matched.new)} new, {_sum(matched.stale)} gone",
         err=kind != "concise",
     )
@@ -138,7 +138,7 @@ def _keep(place: Path, matched: Matched, findings: Sequence[Finding], what: str)
 
     kept = [*entries(findings), *matched.unasked]
     write_file(place, kept)
-    click.echo(f"{place}: {_sum(kept)} findings: {what}")
+    say(f"{place}: {_sum(kept)} findings: {what}")
 
 
 def _sum(entries: Sequence[Entry]) -> int:

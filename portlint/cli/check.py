@@ -396,8 +396,10 @@ def _write(report: Report, kind: str, file: Path | None, color: str) -> None:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
+    from portlint.files import replace
+
     try:
-        file.write_text(text, encoding="utf-8")
+        replace(file, text.encode())
     except OSError as error:
         raise UserError(f"cannot write the report to {file}: {error.strerror}") from error
 

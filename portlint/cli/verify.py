@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from portlint.cli.check import targets_of
-from portlint.cli.errors import UserError, friendly
+from portlint.cli.errors import UserError, friendly, say
 
 if TYPE_CHECKING:
     from portlint.config import Config
@@ -126,13 +126,13 @@ def _ask(
     _keep(place, found, report, paths)
     for finding in executed:
         said = finding.evidence[-1]
-        click.echo(f"{finding.target}: {finding.path}:{finding.line}: {said.outcome} (simulate): {said.detail}")
+        say(f"{finding.target}: {finding.path}:{finding.line}: {said.outcome} (simulate): {said.detail}")
     for problem in problems:
-        click.echo(f"{problem.path}: {problem.message}", err=True)
-    click.echo("\n".join(_shown(replies, unasked)))
+        say(f"{problem.path}: {problem.message}", err=True)
+    say("\n".join(_shown(replies, unasked)))
     if executed:
         outcomes = Counter(finding.evidence[-1].outcome for finding in executed)
-        click.echo("executed: " + ", ".join(f"{many} {outcome}" for outcome, many in sorted(outcomes.items())))
+        say("executed: " + ", ".join(f"{many} {outcome}" for outcome, many in sorted(outcomes.items())))
 
 
 def _keep(place: Path, new: Iterable[Entry], report: Report, paths: tuple[str, ...]) -> None:
@@ -147,7 +147,7 @@ def _keep(place: Path, new: Iterable[Entry], report: Report, paths: tuple[str, .
     asked = [one for one in merged if report.asks(one.rule, one.target, one.path)]
     gone = {one.entry.key for one in stale(asked, report.findings, paths, kernels())}
     write(place, [entry for entry in merged if entry.key not in gone])
-    click.echo(f"portlint: entries in {place}: {len(merged) - len(gone)}, stale ones left out: {len(gone)}", err=True)
+    say(f"portlint: entries in {place}: {len(merged) - len(gone)}, stale ones left out: {len(gone)}", err=True)
 
 
 def _shown(replies: list[tuple[Question, Reply]], unasked: list[Unasked]) -> Iterator[str]:
@@ -188,9 +188,9 @@ def _compile(program: Path, machines: tuple[Target, ...]) -> int:
             raise UserError(f"there is no compiler for {target.title} here; install it with: {error}") from error
         for one in answer.diagnostics:
             place = f"{one.path}:{one.line}" if one.line else one.path or str(program)
-            click.echo(f"{place}: {one.kind}: {one.words}")
+            say(f"{place}: {one.kind}: {one.words}")
         verdict = {True: "accepted", False: "refused", None: "no answer"}[answer.accepted]
-        click.echo(f"{target.name}: {program}: {verdict} ({answer.command})")
+        say(f"{target.name}: {program}: {verdict} ({answer.command})")
         status = status or (0 if answer.accepted else REFUSED)
     return status
 
@@ -211,7 +211,7 @@ def _execute(
     if files:
         report = _check(files, (target,), (), config)
         _keep(place, joining.entries(run, report.findings), report, files)
-    click.echo("\n".join(said.lines(run)))
+    say("\n".join(said.lines(run)))
     return said.status(run)
 
 
@@ -223,8 +223,8 @@ def _bundle(folder: Path, report: Report, machines: tuple[Target, ...]) -> None:
     if not asked:
         raise UserError("there is nothing to ask a device: no finding rests on a fact that a kernel measures.")
     write(folder, asked)
-    click.echo(f"{folder}: {len(asked)} questions. On the device machine: python3 {folder.name}/run.py")
-    click.echo("\n".join(_shown([], unasked)))
+    say(f"{folder}: {len(asked)} questions. On the device machine: python3 {folder.name}/run.py")
+    say("\n".join(_shown([], unasked)))
 
 
 def _import(answers: Path, report: Report, machines: tuple[Target, ...], place: Path, paths: tuple[str, ...]) -> None:
@@ -238,7 +238,7 @@ def _import(answers: Path, report: Report, machines: tuple[Target, ...], place: 
         if isinstance(result, Entry):
             found.append(result)
         else:
-            click.echo(f"{question.target.name}: {question.asked.fact}: not run: {result}")
+            say(f"{question.target.name}: {question.asked.fact}: not run: {result}")
     _keep(place, found, report, paths)
     outcomes = Counter(entry.evidence.outcome for entry in found)
-    click.echo("findings: " + (", ".join(f"{many} {outcome}" for outcome, many in outcomes.items()) or "none answered"))
+    say("findings: " + (", ".join(f"{many} {outcome}" for outcome, many in outcomes.items()) or "none answered"))

@@ -6,6 +6,7 @@ per grammar: `source/cxx/` for CUDA and HIP C++, `source/python/` for everything
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -316,6 +317,9 @@ _RECIPES = {
 }
 
 
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
+
+
 class Source:
     """One file, or one notebook as one program, or one kernel text inside a string."""
 
@@ -342,7 +346,9 @@ class Source:
         """The syntax tree of the text as it stands, errors and all."""
         from portlint.source.grammar import parse
 
-        return parse(self.text, self.language)
+        # A lone carriage return ends a line in Python, and none for the grammar: a comment would go on behind it.
+        is_python = self.language == "python" and b"\r" in self.text
+        return parse(_LONE_RETURN.sub(b"\n", self.text) if is_python else self.text, self.language)
 
     def parent(self, raw: tree_sitter.Node) -> tree_sitter.Node | None:
         """The node around one; remembered, since the parser looks for it from the top of the tree down."""

@@ -12,6 +12,8 @@ from functools import cache, lru_cache, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from portlint.files import read_regular
+
 if TYPE_CHECKING:
     from portlint.source import Source
 
@@ -232,8 +234,7 @@ def read(path: str) -> bytes | None:
     """What a file of the tree holds; None where it cannot be read, or is so large that it is data."""
     _look(None)
     try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST_FILE + 1)
+        text = read_regular(path, _LARGEST_FILE + 1)
     except OSError:
         return None
     _look(path)

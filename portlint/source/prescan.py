@@ -42,6 +42,11 @@ class Limits(msgspec.Struct, frozen=True):
     recursion: int = 20_000
     query_match_limit: int = 4096
 
+    def most_bytes(self, kind: str) -> int:
+        """The most bytes that a file of a kind may have."""
+        by_kind = {"cuda": self.cuda_bytes, "cxx?": self.cuda_bytes, "notebook": self.notebook_bytes}
+        return by_kind.get(kind, self.python_bytes)
+
     def for_size(self, size: int) -> Limits:
         """The limits for a file of `size` bytes."""
         factor = size / self.seconds_are_for_bytes
@@ -57,9 +62,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 def refuse_size(size: int, kind: str, limits: Limits) -> str | None:
     """Why a file of `size` bytes is not read, or None if it is."""
-    most = {"cuda": limits.cuda_bytes, "cxx?": limits.cuda_bytes, "notebook": limits.notebook_bytes}.get(
-        kind, limits.python_bytes
-    )
+    most = limits.most_bytes(kind)
     return f"it has {size:,} bytes, more than the {most:,} that are analysed" if size > most else None
 
 
@@ -79,9 +82,11 @@ def refuse(text: bytes, kind: str, limits: Limits) -> str | None:
 
 
 def _refuse_lines(text: bytes, limits: Limits) -> str | None:
+    ends = text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+    count = ends + bool(text and text[-1] not in b"\r\n")
+    if count > limits.lines:
+        return f"it has {count:,} lines, more than the {limits.lines:,} that are analysed"
     lines = text.splitlines()
-    if len(lines) > limits.lines:
-        return f"it has {len(lines):,} lines, more than the {limits.lines:,} that are analysed"
     longest = max(map(len, lines), default=0)
     if longest > limits.line_bytes:
         return f"a line of {longest:,} bytes: it looks generated, and lines up to {limits.line_bytes:,} are analysed"

@@ -290,8 +290,9 @@ class Guards:
         """(end of a statement of the block, what must have held to get beyond it)."""
         if block.start not in self._blocks:
             found: list[tuple[int, Guard]] = []
-            for statement in block.children:
-                if statement != block.children[-1] and (statement.type in _LEAVES or self._aborts(statement)):
+            statements = block.children
+            for statement in statements:
+                if statement != statements[-1] and (statement.type in _LEAVES or self._aborts(statement)):
                     found.append((statement.end, Guard(Literal(False), True, statement.text, statement.line)))
                 elif block.type == "module" and _loads_bridge(statement):
                     found.append((statement.end, Guard(Name("hpu"), True, statement.text, statement.line)))
