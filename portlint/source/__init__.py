@@ -330,6 +330,7 @@ class Source:
         self.language = language
         """python | cuda | cmake | ...: see `source/language.py`"""
         self._mentioned: dict[str, bool] = {}
+        self._parents: dict[tree_sitter.Node, tree_sitter.Node | None] = {}
         self.offset = offset
         """where the text starts in that of the file, for a kernel inside a string"""
         self.headers = headers
@@ -347,6 +348,12 @@ class Source:
         if word not in self._mentioned:
             self._mentioned[word] = word.encode() in self.text
         return self._mentioned[word]
+
+    def parent(self, raw: tree_sitter.Node) -> tree_sitter.Node | None:
+        """The node directly around one; tree-sitter looks for it from the root, so each is asked for only once."""
+        if raw not in self._parents:
+            self._parents[raw] = raw.parent
+        return self._parents[raw]
 
     @cached_property
     def place(self) -> str:

@@ -67,7 +67,7 @@ class Node:
     @property
     def parent(self) -> Node | None:
         """The node around it."""
-        raw = self.raw.parent
+        raw = self.source.parent(self.raw)
         return None if raw is None else Node(self.source, raw)
 
     @property
@@ -89,11 +89,11 @@ class Node:
 
     def ancestors(self, *types: str) -> Iterator[Node]:
         """The nodes around it, the nearest first; only those of the given types if any are given."""
-        raw = self.raw.parent
+        raw = self.source.parent(self.raw)
         while raw is not None:
             if not types or raw.type in types:
                 yield Node(self.source, raw)
-            raw = raw.parent
+            raw = self.source.parent(raw)
 
     def walk(self, *types: str) -> Iterator[Node]:
         """Every named node in it, itself included, in source order; only those of the given types if any are given."""
