@@ -10,6 +10,7 @@ FOLDER/failures, once for each signature.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import itertools
 import json
 import os
@@ -60,7 +61,7 @@ class Watch:
         signal.signal(signal.SIGPROF, self._stop)
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
         raise Slow
 
     def note(self, phase: str) -> None:
@@ -130,10 +131,9 @@ def main(family: str, engine: str, seed: int, seconds: float, folder: Path) -> N
     limit()
     atheris: Any = None
     if engine == "atheris":
-        import atheris  # type: ignore[import-not-found,no-redef]
+        atheris = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["portlint"]) if atheris else nullcontext():
         from fuzz.families import FAMILIES
-
         from portlint.rules import discover
 
         discover()
@@ -171,8 +171,15 @@ def _guided(atheris: Any, watch: Watch, seed: int, seconds: float, folder: Path)
             return watch.family.make(random)[:most]
         return bytes(atheris.Mutate(data, most))
 
-    options = [f"-max_total_time={int(seconds)}", f"-seed={seed or 1}", "-max_len=65536", "-rss_limit_mb=0", "-timeout=3600",
-               f"-artifact_prefix={folder}/", "-verbosity=0"]  # fmt: skip
+    options = [
+        f"-max_total_time={int(seconds)}",
+        f"-seed={seed or 1}",
+        "-max_len=65536",
+        "-rss_limit_mb=0",
+        "-timeout=3600",
+        f"-artifact_prefix={folder}/",
+        "-verbosity=0",
+    ]
     atheris.Setup([sys.argv[0], *options, str(corpus)], one, custom_mutator=mutate)
     _at_the_end(watch.done)
     atheris.Fuzz()

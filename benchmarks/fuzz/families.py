@@ -12,8 +12,8 @@ from random import Random
 from typing import Any, Protocol
 
 import msgspec
-from fuzz import generate
 
+from fuzz import generate
 from portlint import __version__, baseline, config, report, shard
 from portlint.annotated import PANEL
 from portlint.detect import RuleSet
@@ -116,7 +116,7 @@ class Files:
         return bytes([number]) + text
 
     def check(self, data: bytes, phase: Phase) -> None:
-        """Scan it: nothing is raised, all places lie inside, the gate changes nothing, fixes and reports can be made."""
+        """Scan it: nothing is raised, places lie inside, the gate changes nothing, fixes and reports can be made."""
         name, text = self.names[(data[:1] or b"\0")[0] % len(self.names)], data[1:]
         check_file(name, text, phase)
 
@@ -138,13 +138,14 @@ def check_file(name: str, text: bytes, phase: Phase) -> FileResult:
     return result
 
 
-def _difference(one: FileResult, other: FileResult) -> str:
+def _difference(one: FileResult, two: FileResult) -> str:
     for field in FileResult.__struct_fields__:
-        ours, theirs = getattr(one, field), getattr(other, field)
+        ours, theirs = getattr(one, field), getattr(two, field)
         if ours != theirs:
             if not isinstance(ours, tuple):
                 return f"{field}: {ours!r} and {theirs!r}"
-            return f"{field}: {[x for x in ours if x not in theirs]!r:.400} and {[x for x in theirs if x not in ours]!r:.400}"
+            own, other = [x for x in ours if x not in theirs], [x for x in theirs if x not in ours]
+            return f"{field}: {own!r:.400} and {other!r:.400}"
     return "nothing that can be named"
 
 
@@ -270,8 +271,21 @@ class Notebooks(Files):
         text = random.choice((generate.program, generate.program, generate.nesting))(random, "module.py")
         lines = text.decode(errors="replace").splitlines(keepends=True)[:200]
         for _ in range(random.choice((0, 0, 1, 3))):
-            line = random.choice(("%%bash\n", "!pip install torch==2.1+cu121\n", "%cd x\n", "x = !nvidia-smi\n", "?x\n",
-                                  "%%time\n", "x = %env A\n", "%%writefile a.cu\n", "  !ls {x} $y\n", "\r", "\u2028\n"))  # fmt: skip
+            line = random.choice(
+                (
+                    "%%bash\n",
+                    "!pip install torch==2.1+cu121\n",
+                    "%cd x\n",
+                    "x = !nvidia-smi\n",
+                    "?x\n",
+                    "%%time\n",
+                    "x = %env A\n",
+                    "%%writefile a.cu\n",
+                    "  !ls {x} $y\n",
+                    "\r",
+                    "\u2028\n",
+                )
+            )
             lines.insert(random.choice((0, 0, random.randint(0, len(lines)))), line)
         if random.random() < 0.3:
             lines = [derived + "\n" for derived in [generate.derive(random, generate.grammar("build.sh"))]]
@@ -295,8 +309,29 @@ def _tampered(random: Random, value: Any, depth: int = 0) -> Any:
     if isinstance(value, list) and value and depth < 6 and random.random() < 0.9:
         at = random.randrange(len(value))
         return [*value[:at], _tampered(random, value[at], depth + 1), *value[at + random.choice((0, 1)) :]]
-    return random.choice((None, 0, -1, 2**63, 2**64, 1e308, "", "é\ud800", "x" * 5_000, [], {}, True, [[]], "2026-13-01",
-                          "../../etc", "a:b", [value] * 3, "cdna3", "0" * 16 + ":1"))  # fmt: skip
+    return random.choice(
+        (
+            None,
+            0,
+            -1,
+            2**63,
+            2**64,
+            1e308,
+            "",
+            "é\ud800",
+            "x" * 5_000,
+            [],
+            {},
+            True,
+            [[]],
+            "2026-13-01",
+            "../../etc",
+            "a:b",
+            [value] * 3,
+            "cdna3",
+            "0" * 16 + ":1",
+        )
+    )
 
 
 class Configurations:
@@ -317,10 +352,41 @@ class Configurations:
         seeds = [seed[1:] for seed in self.seeds]
         if random.random() < 0.3:
             return bytes([random.randrange(2)]) + generate.mutated(random, random.choice(seeds), seeds)
-        keys = ("target", "select", "ignore", "exclude", "extend-exclude", "per-file-ignores", "fail-on", "baseline",
-                "require-reason", "file", "a.b", '""', "per-file-ignores.'**'", "x")  # fmt: skip
-        values = ('["lanes"]', '["**/x", "!["]', '"breaks"', "true", "1", "1e400", "2026-01-01", "{}", "{'a' = ['lanes']}", "nan",
-                  "['lanes @ cdna3', '@']", "[[]]", "''", "['\\u0000']", "['" + "*/" * 200 + "']", "['" + "[" * 900 + "']", "'../..'")  # fmt: skip
+        keys = (
+            "target",
+            "select",
+            "ignore",
+            "exclude",
+            "extend-exclude",
+            "per-file-ignores",
+            "fail-on",
+            "baseline",
+            "require-reason",
+            "file",
+            "a.b",
+            '""',
+            "per-file-ignores.'**'",
+            "x",
+        )
+        values = (
+            '["lanes"]',
+            '["**/x", "!["]',
+            '"breaks"',
+            "true",
+            "1",
+            "1e400",
+            "2026-01-01",
+            "{}",
+            "{'a' = ['lanes']}",
+            "nan",
+            "['lanes @ cdna3', '@']",
+            "[[]]",
+            "''",
+            "['\\u0000']",
+            "['" + "*/" * 200 + "']",
+            "['" + "[" * 900 + "']",
+            "'../..'",
+        )
         lines = [f"{random.choice(keys)} = {random.choice(values)}" for _ in range(random.choice((1, 2, 4)))]
         if random.random() < 0.2:
             lines.append("x = " + "[" * random.choice((10, 1_000, 20_000)))
@@ -423,8 +489,17 @@ def _use_baseline(file: Path) -> object:
 
 
 def _evidences() -> Sequence[Any]:
-    said = {"level": "compiled", "outcome": "confirmed", "tool": "clang", "version": "22", "target": "cdna3",
-            "device": None, "command": "clang x", "date": DAY, "detail": "error"}  # fmt: skip
+    said = {
+        "level": "compiled",
+        "outcome": "confirmed",
+        "tool": "clang",
+        "version": "22",
+        "target": "cdna3",
+        "device": None,
+        "command": "clang x",
+        "date": DAY,
+        "detail": "error",
+    }
     entries = [
         {
             "fingerprint": one.fingerprint,
@@ -437,7 +512,7 @@ def _evidences() -> Sequence[Any]:
             "assumes": msgspec.to_builtins(one.assumes),
             "evidence": said,
             "digest": "x",
-        }  # fmt: skip
+        }
         for one in _sample().findings[:5]
     ]
     return [{"version": 1, "entries": entries}]

@@ -254,10 +254,12 @@ _UNITS: Mapping[str, Sequence[str]] = {
     ),
 }  # fmt: skip
 
-_NOISE = tuple(
-    part.encode()
-    for part in "( ) [ ] { } < > <<< >>> \" ' \"\"\" \\ \n \r \t \f \0 # /* */ // #if 0\n #endif\n template< : ; \ufeff \u2028".split(" ")
-) + (b"\xff", b"\xc3", b"\xed\xa0\x80", b" ", b"\r\n", b"portlint: ignore[")  # fmt: skip
+_NOISE = (
+    *'( ) [ ] { } < > <<< >>> " \' \\ # /* */ // : ; template< #if """ \ufeff \u2028 portlint:ignore['.encode().split(
+        b" "
+    ),
+    *(b"\n", b"\r\n", b"\r", b"\t", b"\f", b"\0", b" ", b"\n#if 0\n", b"\n#endif\n", b"\xff", b"\xc3", b"\xed\xa0\x80"),
+)
 
 LANGUAGES: Mapping[str, str] = {
     "kernel.cu": "cuda", "ops.hip": "cuda", "tile.cuh": "cuda", "w.h": "cuda", "binding.cpp": "cuda",

@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import click
+
 from fuzz.child import KILL_SECONDS, Watch, limit
 from fuzz.families import FAMILIES, Files
 
@@ -33,13 +35,7 @@ HERE = Path(__file__).resolve().parent
 ROUND_SECONDS = 240.0
 TREE_FILES = 60
 STACK_BYTES = 64 << 20
-
-
-def _stack() -> None:
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
-    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, hard))
+"""what a worker has; children take it over"""
 
 
 def _environment() -> dict[str, str]:
@@ -51,7 +47,7 @@ def fuzz_round(family: str, engine: str, seed: int, seconds: float, folder: Path
     """Run a child for some time. Returns how many inputs it checked, and the CPU seconds that it took."""
     arguments = [sys.executable, str(HERE / "child.py"), family, engine, str(seed), str(seconds), str(folder)]
     with (folder / "log").open("ab") as log:
-        child = subprocess.Popen(arguments, stdout=log, stderr=log, env=_environment(), preexec_fn=_stack)
+        child = subprocess.Popen(arguments, stdout=log, stderr=log, env=_environment())
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
@@ -145,14 +141,29 @@ def check_tree(family: Files, random: Random, folder: Path) -> str:
     for way, text in ways.items():
         if text != first:
             return f"{way} differs: {_first_difference(first, text)}"
-    problems = json.loads(first)["problems"] if first.startswith("{") else [first]
-    lost = [one for one in problems if one["kind"] in ("rule", "timeout")] if first.startswith("{") else problems
+    if not first.startswith("{"):
+        return f"lost: {first}"
+    lost = [one for one in json.loads(first)["problems"] if one["kind"] in ("rule", "timeout")]
     return f"lost: {json.dumps(lost[0])[:400]}" if lost else ""
 
 
 def _report(tree: Path, paths: Sequence[str], jobs: int, cache: Path | None) -> str:
-    arguments = [sys.executable, "-P", "-m", "portlint", "check", *paths, "--isolated", "--no-baseline", "--exit-zero", f"--jobs={jobs}",
-                 "--target=cdna3", "--target=tpu-v6e", "--target=mps", "--output-format=json"]  # fmt: skip
+    arguments = [
+        sys.executable,
+        "-P",
+        "-m",
+        "portlint",
+        "check",
+        *paths,
+        "--isolated",
+        "--no-baseline",
+        "--exit-zero",
+        f"--jobs={jobs}",
+        "--target=cdna3",
+        "--target=tpu-v6e",
+        "--target=mps",
+        "--output-format=json",
+    ]
     environment = _environment()
     if cache is None:
         arguments.append("--no-cache")
@@ -179,6 +190,7 @@ def _first_difference(one: str, other: str) -> str:
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="What fails is kept here.")
 def main(family: str, minutes: float, seed: int, engine: str, output: Path | None) -> None:
     """Run rounds until the time is over, then make what failed small."""
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     has_atheris = importlib.util.find_spec("atheris") is not None
     if engine == "auto":
         engine = "atheris" if has_atheris else "plain"
