@@ -43,6 +43,8 @@ CUDA = (".cu", ".cuh", ".hip", ".h", ".hpp", ".inl", ".cpp", ".cc", ".c")
 TARGETS = ("cdna3", "tpu-v6e")
 PARTS = (8, 4, 2, 1)
 POLL_SECONDS = 0.05
+OFFLINE = {"SEMGREP_SEND_METRICS": "off", "SEMGREP_ENABLE_VERSION_CHECK": "0"}
+"""without these, semgrep waits for its makers' server"""
 TINY = b'import torch\n\nmodel = torch.nn.Linear(2, 2).to("cuda")\n'
 LONG_BYTES, KERNEL_BYTES = 300_000, 40_000
 
@@ -229,8 +231,10 @@ def tools(portlint: Sequence[str], peers: Path, hipify: Path | None) -> list[Too
 def version_of(tool: Tool) -> str | None:
     """What a tool says of itself; None where it is not there."""
     try:
-        said = subprocess.run(tool.version, capture_output=True, text=True, timeout=120, check=False).stdout.split()
-    except OSError:
+        said = subprocess.run(
+            tool.version, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **OFFLINE}
+        ).stdout.split()
+    except (OSError, subprocess.TimeoutExpired):
         return None
     return next((word for word in said if word[:1].isdigit()), " ".join(said[:2]))
 
@@ -253,7 +257,7 @@ class Run:
     def _environment(self, name: str) -> dict[str, str]:
         return {
             "XDG_CACHE_HOME": str(self.work / "cache" / name),
-            "SEMGREP_SEND_METRICS": "off",
+            **OFFLINE,
             "SEMGREP_SETTINGS_FILE": str(self.work / "semgrep-settings.yml"),
             "PYTHONDONTWRITEBYTECODE": "",
         }
