@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -77,6 +77,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """more of them, beside the default"""
     per_file_ignores: dict[str, tuple[str, ...]] = {}
     """pattern of files -> selectors of the findings to leave out in them"""
+    per_file_targets: dict[str, tuple[str, ...]] = {}
+    """pattern of files -> the targets that they are for: of those of the run, they are checked for no others"""
+    macros: dict[str, str | tuple[str, ...]] = {}
+    """macro, flag or predicate of the project -> the platforms or targets on which it is true: {"ON_AMD" = "rocm"}"""
+    rules: dict[str, dict[str, Any]] = {}
+    """rule -> option -> value; `portlint rule NAME` shows what a rule has"""
     fail_on: Verdict = Verdict.DEGRADES
     """the mildest verdict that counts as a failure"""
     baseline: str = ""
@@ -96,15 +102,34 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
         """All patterns of files to leave out."""
         return self.exclude + self.extend_exclude
 
+    @property
+    def meanings(self) -> dict[str, frozenset[str]]:
+        """The macros as `naming.declare` takes them, once their names are settled."""
+        return {name: frozenset([said] if isinstance(said, str) else said) for name, said in self.macros.items()}
+
+    def relative(self, path: str) -> str:
+        """A path as patterns see it; a relative one starts in the working directory."""
+        return os.path.relpath(path, self.root).replace(os.sep, "/")
+
     def file_ignores(self, path: str) -> tuple[Selector, ...]:
-        """The selectors of `per-file-ignores` that hold in a file; a relative path starts in the working directory."""
-        relative = os.path.relpath(path, self.root).replace(os.sep, "/")
-        return tuple(
-            Selector.parse(text)
-            for pattern, selectors in self.per_file_ignores.items()
-            if _spec(pattern).match_file(relative)
-            for text in selectors
-        )
+        """The selectors of `per-file-ignores` that hold in a file."""
+        return tuple(Selector.parse(text) for texts in self._for_file(self.per_file_ignores, path) for text in texts)
+
+    def is_for(self, path: str, target: str) -> bool:
+        """Whether a file is checked for the target of that name: each pattern that matches it lists the target."""
+        return all(target in names for names in self._for_file(self.per_file_targets, path))
+
+    def _for_file(self, by_pattern: Mapping[str, tuple[str, ...]], path: str) -> list[tuple[str, ...]]:
+        """What a table has for the patterns that match a file."""
+        if not by_pattern:
+            return []
+        relative = self.relative(path)
+        return [texts for pattern, texts in by_pattern.items() if matches(pattern, relative)]
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern of files matches a path that is relative to the folder of the configuration."""
+    return _spec(pattern).match_file(path)
 
 
 @cache
@@ -163,8 +188,12 @@ def _name(file: Path) -> str:
     return printable_path(str(file))
 
 
+_CODE = "A configuration runs no code: rules are loaded from packages that are installed, and by 'portlint --rules DIR'"
 _SHAPES = {
     "per-file-ignores": 'a table of lists of selectors, such as {"tests/**" = ["lanes"]}',
+    "per-file-targets": 'a table of lists of targets, such as {"src/mps/**" = ["mps"]}',
+    "macros": 'a table of platforms or lists of them, such as {"ON_AMD" = "rocm"}',
+    "rules": f"a table of the options of rules. {_CODE}",
     "baseline": "the path of a file, as a string",
     "require-reason": "true or false",
     "fail-on": "one of " + ", ".join(f'"{verdict}"' for verdict in Verdict),
@@ -179,20 +208,33 @@ def _config(file: Path, table: object) -> Config:
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in fields:
-            raise ConfigError(f"{_name(file)}: there is no key '{key}'.{_nearest(key, fields)}")
+            hint = f" {_CODE}." if key.startswith(("rule", "plugin")) else nearest(key, fields)
+            raise ConfigError(f"{_name(file)}: there is no key '{key}'.{hint}")
         try:
             values[fields[key].name] = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError:
             raise ConfigError(f"{_name(file)}: '{key}' must be {_SHAPES.get(key, _LIST)}") from None
-    config = Config(**values, file=str(file))
+    config = _with_own_profiles(Config(**values, file=str(file)))
     _check(file, "select", config.select, Selector.parse)
     _check(file, "ignore", config.ignore, Selector.parse)
     _check(file, "exclude", config.exclude, _spec)
     _check(file, "extend-exclude", config.extend_exclude, _spec)
     _check(file, "per-file-ignores", config.per_file_ignores, _spec)
+    _check(file, "per-file-targets", config.per_file_targets, _spec)
     for pattern, selectors in config.per_file_ignores.items():
         _check(file, f'per-file-ignores."{pattern}"', selectors, Selector.parse)
     return config
+
+
+def _with_own_profiles(config: Config) -> Config:
+    """The configuration with the profiles that it names by path found from its own folder."""
+    root = config.root or ""
+
+    def found(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(os.path.relpath(os.path.join(root, one)) if one.endswith(".toml") else one for one in names)
+
+    by_pattern = {pattern: found(names) for pattern, names in config.per_file_targets.items()}
+    return msgspec.structs.replace(config, target=found(config.target), per_file_targets=by_pattern)
 
 
 def _check(file: Path, key: str, values: Iterable[str], parse: Callable[[str], object]) -> None:
@@ -217,13 +259,14 @@ def check_selectors(
     for selector in selectors:
         rule = f"{selector.pack}/{selector.name}"
         if selector.pack not in packs:
-            raise ConfigError(f"{prefix}there is no pack '{selector.pack}'.{_nearest(selector.pack, packs)}")
+            raise ConfigError(f"{prefix}there is no pack '{selector.pack}'.{nearest(selector.pack, packs)}")
         if selector.name and rule not in rules:
-            raise ConfigError(f"{prefix}there is no rule '{rule}'.{_nearest(rule, rules)}")
+            raise ConfigError(f"{prefix}there is no rule '{rule}'.{nearest(rule, rules)}")
         if selector.target and selector.target not in targets:
-            raise ConfigError(f"{prefix}there is no target '{selector.target}'.{_nearest(selector.target, targets)}")
+            raise ConfigError(f"{prefix}there is no target '{selector.target}'.{nearest(selector.target, targets)}")
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A question that ends an error: which known name was meant; "" where none is near."""
     near = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +20,7 @@ from portlint.rule import Detector, Entry, Hit, Rule
 from portlint.source.node import MissingField, Node
 from portlint.source.prescan import Limits
 from portlint.source.recipe import LANGUAGES as RECIPES
+from portlint.source.text import WORD_BYTES
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -28,34 +29,28 @@ if TYPE_CHECKING:
     from portlint.source import Source
 
 Owned: TypeAlias = tuple[Rule, Detector]
-Captures: TypeAlias = "dict[str, list[tree_sitter.Node]]"
-Clause: TypeAlias = frozenset[bytes]
-"""words of which a file must have one"""
 
-_NAMED = {
-    ("python", "call"): """
-        ((call function: [(identifier) @_name (attribute attribute: (identifier) @_name)]) @call
-            (#any-of? @_name {names}))""",
-    ("python", "name"): """
-        ((identifier) @_name @name (#any-of? @_name {names}))
-        ((attribute attribute: (identifier) @_name) @name (#any-of? @_name {names}))""",
-    ("cuda", "call"): """
-        ((call_expression function: [(identifier) @_name
-            (qualified_identifier name: (identifier) @_name)
-            (template_function name: (identifier) @_name)
-            (qualified_identifier name: (template_function name: (identifier) @_name))
-            (field_expression field: (field_identifier) @_name)]) @call (#any-of? @_name {names}))""",
-}
-"""what finds calls and references whose last part is one of some names; shared by all detectors that look for names"""
 
-_SETUP: Clause = frozenset((b"install_requires",))
+class Clause(msgspec.Struct, frozen=True):
+    """What a file must have one of."""
+
+    words: frozenset[bytes] = frozenset()
+    """whole words"""
+    parts: frozenset[bytes] = frozenset()
+    """anything, as part of a word or across several"""
+
+
+_COMPILED = ("cmake", "cuda", "python")
+"""the languages with queries"""
+_SETUP = Clause(frozenset((b"install_requires",)))
 """what makes Python a recipe"""
 
 _BEFORE_AS = re.compile(rb"\w+$")
 _AFTER_AS = re.compile(rb"\w+")
+_WORD = re.compile(rb"\w+")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _EQUALITY = re.compile(r"\(#(?:eq|any-of)\?\s+@\w+((?:\s+\"(?:[^\"\\]|\\.)*\")+)\s*\)")
-_PLAIN_MATCH = re.compile(r'\(#match\?\s+@\w+\s+"([\w=|]+)"\s*\)')
+_PLAIN_MATCH = re.compile(r'\(#match\?\s+@\w+\s+"([\w=|:,/ -]+)"\s*\)')
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -76,6 +71,12 @@ class RuleSet:
         self.match_limit = match_limit
         """query states that one file may hold at a time; beyond it the answer is incomplete, and says so"""
         self._compiled: dict[str, _Compiled] = {}
+
+    def compile(self, languages: Iterable[str]) -> None:
+        """Compile the queries for some languages now, once for all processes that are forked later."""
+        for language in languages:
+            if language in _COMPILED:
+                _ = self._of(language).query
 
     def may_fire(self, text: bytes, language: str) -> bool:
         """The byte gate: False only if no detector of this language can match such a text."""
@@ -99,100 +100,95 @@ class _Compiled:
     def __init__(self, language: str, owned: Sequence[Owned]) -> None:
         self.language = language
         self.owned = owned
-        self.named: dict[tuple[str, str], list[Owned]] = defaultdict(list)
-        """(kind, last part of a name) -> who looks for it"""
-        for pair in owned:
-            for part in pair[1].last_parts if pair[1].language != "recipe" else ():
-                self.named[pair[1].kind, part].append(pair)
+        self.parts = {
+            id(detector): frozenset(map(str.encode, () if detector.language == "recipe" else detector.last_parts))
+            for _, detector in owned
+        }
+        """the last parts of the names that a detector looks for"""
 
     @cached_property
     def gates(self) -> list[list[Clause]]:
-        """For each detector the clauses that a file must fulfil; the cheapest to refute come first."""
+        """For each detector the clauses that a file must fulfil."""
         in_python = [_SETUP] if self.language == "python" else []
         return [in_python if detector.language == "recipe" else gate(detector) for _, detector in self.owned]
 
     def may_fire(self, text: bytes) -> bool:
-        present: dict[bytes, bool] = {}
-
-        def has(word: bytes) -> bool:
-            if word not in present:
-                present[word] = word in text
-            return present[word]
-
-        return any(all(any(map(has, clause)) for clause in clauses) for clauses in self.gates)
+        has = _Words(text).has_one_of
+        return any(all(map(has, clauses)) for clauses in self.gates)
 
     @cached_property
-    def _parts(self) -> list[tuple[str, Owned | str]]:
-        """The pieces of the query, each with the detector whose own it is, or the kind of names that it finds."""
-        own: list[tuple[str, Owned | str]] = [(pair[1].query, pair) for pair in self.owned if pair[1].query]
-        names: dict[str, list[str]] = defaultdict(list)
-        for kind, part in sorted(self.named):
-            names[kind].append(part)
-        return own + [(_named_query(self.language, kind, parts), kind) for kind, parts in names.items()]
+    def _queried(self) -> list[Owned]:
+        """The detectors with a query of their own."""
+        return [pair for pair in self.owned if pair[1].query]
 
     @cached_property
     def query(self) -> tree_sitter.Query:
-        return self._compile("\n".join(text for text, _ in self._parts))
-
-    @cached_property
-    def by_pattern(self) -> list[Owned | str]:
-        """For each pattern of the query, whose it is."""
-        ends = list(accumulate(len(text.encode()) + 1 for text, _ in self._parts))
-        starts = map(self.query.start_byte_for_pattern, range(self.query.pattern_count))
-        return [self._parts[bisect_right(ends, start)][1] for start in starts]
-
-    def _compile(self, text: str) -> tree_sitter.Query:
         from tree_sitter import Query
 
         from portlint.source.grammar import language
 
-        return Query(language(self.language), text)
+        return Query(language(self.language), "\n".join(detector.query for _, detector in self._queried))
+
+    @cached_property
+    def by_pattern(self) -> list[Owned]:
+        """For each pattern of the query, whose it is."""
+        ends = list(accumulate(len(detector.query.encode()) + 1 for _, detector in self._queried))
+        starts = map(self.query.start_byte_for_pattern, range(self.query.pattern_count))
+        return [self._queried[bisect_right(ends, start)] for start in starts]
 
     def matches(self, source: Source, limit: int) -> tuple[list[Match], bool]:
+        """The matches of the detectors that may fire in the file, and whether the limit cut some off."""
+        words = _Words(source.text)
+        live = [
+            pair for pair, clauses in zip(self.owned, self.gates, strict=True) if all(map(words.has_one_of, clauses))
+        ]
+        found, exceeded = self._of_queries(source, live, limit)
+        found += self._of_names(source, live, words)
+        for pair in live:
+            if (wanted := pair[1].wanted) is not None:
+                found += [Match(*pair, {"word": [raw]}) for raw in source.analysis.identifiers(wanted)]
+        owned = [pair for pair in live if pair[1].language == "recipe"]
+        for entry in source.analysis.entries if owned else ():
+            found += [Match(*pair, {}, entry) for pair in owned if entry.kind in pair[1].names]
+        return found, exceeded
+
+    def _of_queries(self, source: Source, live: Sequence[Owned], limit: int) -> tuple[list[Match], bool]:
         from tree_sitter import QueryCursor
 
-        if not self.owned:
-            return [], False
+        wanted = {id(detector) for _, detector in live if detector.query}
         found: list[Match] = []
         exceeded = False
-        for root in source.analysis.roots() if self._parts else ():
+        for root in source.analysis.roots() if wanted else ():
             cursor = QueryCursor(self.query, match_limit=limit)
             for pattern, captures in cursor.matches(root):
                 owner = self.by_pattern[pattern]
-                if isinstance(owner, str):
-                    name = captures["_name"][0].text or b""
-                    found += [Match(*pair, captures) for pair in self.named.get((owner, name.decode()), ())]
-                else:
+                if id(owner[1]) in wanted:
                     found.append(Match(*owner, captures))
             exceeded = exceeded or cursor.did_exceed_match_limit
-        return [*found, *self._worded(source), *self._asked(source), *self._aliased(source)], exceeded
+        return found, exceeded
 
-    def _worded(self, source: Source) -> Iterator[Match]:
-        """The identifiers that detectors with a test of their own want."""
-        for pair in self.owned:
-            if (wanted := pair[1].wanted) is not None:
-                yield from (Match(*pair, {"word": [raw]}) for raw in source.analysis.identifiers(wanted))
+    def _of_names(self, source: Source, live: Sequence[Owned], words: _Words) -> list[Match]:
+        """The calls and references by the names that detectors look for, or by an alias of one.
 
-    def _asked(self, source: Source) -> Iterator[Match]:
-        """What a recipe asks for."""
-        owned = [pair for pair in self.owned if pair[1].language == "recipe"]
-        for entry in source.analysis.entries if owned else ():
-            yield from (Match(*pair, {}, entry) for pair in owned if entry.kind in pair[1].names)
-
-    def _aliased(self, source: Source) -> Iterator[Match]:
-        """Uses through an import alias: `from torch import load as restore`."""
-        if self.language != "python" or b" as " not in source.text:
-            return
-        from tree_sitter import QueryCursor
-
-        for original, alias in sorted(_aliases(source.text)):
-            for kind in ("call", "name"):
-                owned = self.named.get((kind, original.decode(errors="replace")), ())
-                if not owned or original == alias:
-                    continue
-                query = self._compile(_named_query(self.language, kind, [alias.decode(errors="replace")]))
-                for _, captures in QueryCursor(query).matches(source.tree.root_node):
-                    yield from (Match(*pair, captures) for pair in owned)
+        The few names that a file has are looked up in its text; a query would compare each identifier with all of them.
+        """
+        named: dict[tuple[str, bytes], list[Owned]] = defaultdict(list)
+        for pair in live:
+            for part in words.shared(self.parts[id(pair[1])]):
+                named[pair[1].kind, part].append(pair)
+        if self.language == "python" and b" as " in source.text:
+            for original, alias in sorted(_aliases(source.text)):  # `from torch import load as restore`
+                for kind in ("call", "name"):
+                    if original != alias and (kind, original) in named:
+                        named[kind, alias] += [one for one in named[kind, original] if one not in named[kind, alias]]
+        places: dict[bytes, list[tree_sitter.Node]] = {}
+        found: list[Match] = []
+        for (kind, part), owned in named.items():
+            if part not in places:
+                places[part] = source.identifiers(part)
+            anchors = [anchor for raw in places[part] if (anchor := _ANCHOR[self.language, kind](raw)) is not None]
+            found += [Match(*pair, {kind: [anchor]}) for anchor in anchors for pair in owned]
+        return found
 
 
 def _aliases(text: bytes) -> set[tuple[bytes, bytes]]:
@@ -207,22 +203,91 @@ def _aliases(text: bytes) -> set[tuple[bytes, bytes]]:
     return found
 
 
-def _named_query(language: str, kind: str, names: Iterable[str]) -> str:
-    return _NAMED[language, kind].format(names=" ".join(f'"{name}"' for name in names))
+def _python_call(identifier: tree_sitter.Node) -> tree_sitter.Node | None:
+    """The call of a function or method by a name."""
+    if identifier.type != "identifier":
+        return None
+    called, parent = identifier, identifier.parent
+    if parent is not None and parent.type == "attribute" and parent.child_by_field_name("attribute") == identifier:
+        called, parent = parent, parent.parent
+    is_call = parent is not None and parent.type == "call" and parent.child_by_field_name("function") == called
+    return parent if is_call else None
+
+
+def _python_reference(identifier: tree_sitter.Node) -> tree_sitter.Node | None:
+    """A name, or the attribute that it is the last part of."""
+    if identifier.type != "identifier":
+        return None
+    parent = identifier.parent
+    if parent is not None and parent.type == "attribute" and parent.child_by_field_name("attribute") == identifier:
+        return parent
+    return identifier
+
+
+def _cuda_call(identifier: tree_sitter.Node) -> tree_sitter.Node | None:
+    """The call of a function by a name, qualified or not, with template arguments or without."""
+    called, parent = identifier, identifier.parent
+    if identifier.type == "field_identifier":
+        if parent is None or parent.type != "field_expression":
+            return None
+        called, parent = parent, parent.parent
+    elif identifier.type != "identifier":
+        return None
+    for around in ("template_function", "qualified_identifier"):
+        if parent is not None and parent.type == around and parent.child_by_field_name("name") == called:
+            called, parent = parent, parent.parent
+    is_call = (
+        parent is not None and parent.type == "call_expression" and parent.child_by_field_name("function") == called
+    )
+    return parent if is_call else None
+
+
+_ANCHOR: dict[tuple[str, str], Callable[[tree_sitter.Node], tree_sitter.Node | None]] = {
+    ("python", "call"): _python_call,
+    ("python", "name"): _python_reference,
+    ("cuda", "call"): _cuda_call,
+}
+"""what a detector that looks for a name is given, from an identifier that is its last part"""
+
+
+class _Words:
+    """The words of a text, which is far quicker to ask than the text itself."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._words = set(text.translate(_APART).split())
+
+    def has_one_of(self, clause: Clause) -> bool:
+        return not self._words.isdisjoint(clause.words) or any(one in self._text for one in clause.parts)
+
+    def shared(self, words: frozenset[bytes]) -> frozenset[bytes]:
+        return words & self._words
+
+
+_APART = bytes(char if char in WORD_BYTES else ord(" ") for char in range(256))
+"""maps what no word has to spaces"""
 
 
 def gate(detector: Detector) -> list[Clause]:
-    """The words that a file must have for a detector to match, read off its names or the predicates of its query.
+    """What a file must have for a detector to match: what it says itself, its names, or the predicates of its query.
 
     A query with several patterns gives words only if all their predicates ask for the same.
     """
+    said = [Clause(parts=frozenset(map(str.encode, detector.mentions)))] if detector.mentions else []
     if detector.names:
-        clauses = [frozenset(part.encode() for part in detector.last_parts)]
+        last = Clause(frozenset(part.encode() for part in detector.last_parts))
         roots = frozenset(name.partition(".")[0].encode() for name in detector.names)
-        return clauses if b"" in roots or detector.language != "python" else [*clauses, roots]
-    words = {frozenset(map(str.encode, _STRING.findall(quoted))) for quoted in _EQUALITY.findall(detector.query)}
-    words |= {frozenset(map(str.encode, plain.split("|"))) for plain in _PLAIN_MATCH.findall(detector.query)}
-    return list(words) if len(words) == 1 else []
+        return [*said, last] if b"" in roots or detector.language != "python" else [*said, last, Clause(roots)]
+    asked = {_clause(_STRING.findall(quoted)) for quoted in _EQUALITY.findall(detector.query)}
+    asked |= {Clause(parts=frozenset(plain.encode().split(b"|"))) for plain in _PLAIN_MATCH.findall(detector.query)}
+    return said + (list(asked) if len(asked) == 1 else [])
+
+
+def _clause(texts: Iterable[str]) -> Clause:
+    """That a file has a node with one of these texts."""
+    raw = frozenset(map(str.encode, texts))
+    words = frozenset(one for one in raw if _WORD.fullmatch(one))
+    return Clause(words, raw - words)
 
 
 def detect(

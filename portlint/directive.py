@@ -124,6 +124,11 @@ def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
     return directives, problems
 
 
+def may_expire(text: bytes) -> bool:
+    """Whether a file may hold a directive that ends on a day."""
+    return b"portlint:" in text and b"until" in text
+
+
 def apply(findings: Iterable[Finding], directives: list[Directive], path: str, terms: Terms) -> Applied:
     """Tell the findings that stay from those that are suppressed, and say what is wrong with the directives.
 

@@ -35,6 +35,16 @@ class Outcome(msgspec.Struct, frozen=True):
     fact: StatedFact
 
 
+class Choice(msgspec.Struct, frozen=True):
+    """An option of a rule."""
+
+    name: str
+    kind: str
+    """the type of its values, for people"""
+    default: Any
+    about: str
+
+
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """A rule as people get to see it. Texts that a rule does not have are empty."""
 
@@ -51,6 +61,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """by target or target family, "*" for all others"""
     fires_on: tuple[Outcome, ...]
     """observed: every shipped target for which `before` has a finding"""
+    options: tuple[Choice, ...]
     exceptions: str
     fix_safety: str
     references: tuple[str, ...]
@@ -76,6 +87,7 @@ def explain(rule: Rule) -> Explanation:
             Outcome(finding.target, load(finding.target).title, finding.verdict, finding.fact)
             for finding in findings(rule)
         ),
+        options=tuple(Choice(one.name, one.kind, one.default, one.about) for one in rule.options.values()),
         exceptions=sections.get("Exceptions", ""),
         fix_safety=sections.get("Fix safety", ""),
         references=tuple(sections.get("References", "").split()),

@@ -189,6 +189,8 @@ class Summary(msgspec.Struct, frozen=True):
     baselined: int = 0
     translated: Mapping[str, int] = {}
     """target -> uses of CUDA names that need no hand, since HIPIFY translates them for it"""
+    unchecked: Mapping[str, int] = {}
+    """target -> those of the files that are checked for others only, as the configuration says"""
     seconds: float = 0.0
 
 
@@ -225,8 +227,14 @@ class Report(msgspec.Struct, frozen=True):
     """target name -> title for people"""
     census: Mapping[str, Census] = {}
     """every file that was analysed, by path"""
+    unchecked: Mapping[str, frozenset[str]] = {}
+    """path -> the targets for which the configuration has the file not checked; only files that have some"""
     shard: Shard | None = None
     """None for a whole run"""
+
+    def asks(self, rule: str, target: str, path: str) -> bool:
+        """Whether a finding of this rule for this target would be known, had the file one."""
+        return rule in self.rules and target in self.targets and target not in self.unchecked.get(path, ())
 
 
 class FileResult(msgspec.Struct, frozen=True):
@@ -240,6 +248,8 @@ class FileResult(msgspec.Struct, frozen=True):
     translated: Mapping[str, int] = {}
     census: Census | None = None
     """None where it was not analysed"""
+    unchecked: frozenset[str] = frozenset()
+    """the targets for which the configuration has it not checked"""
     analysed: bool = True
     """False for a file that was found but could not be analysed; a problem says why"""
     content: bytes | None = None
@@ -248,3 +258,5 @@ class FileResult(msgspec.Struct, frozen=True):
     """of the bytes that were scanned, where a scan measures: edits hold for these alone"""
     broken: int = 0
     """places that do not parse, where a scan measures"""
+    rests_on: str = ""
+    """what the result can be told from again: the "file" alone, the "tree" around it as well; "" where from no file"""

@@ -1,8 +1,9 @@
-"""What the names of macros and queries say of a platform where only the convention is known."""
+"""What the names of macros and queries say of a platform: by convention, or because the project says so."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from portlint.condition import PLATFORM_WORDS, UNKNOWN, Outcome, words_of
@@ -18,14 +19,44 @@ _NEUTRAL = frozenset(
 )
 
 
+_declared: dict[str, frozenset[str]] = {}
+
+
+def declare(meanings: Mapping[str, frozenset[str]]) -> None:
+    """Take a project's word for its own macros, flags and predicates, in place of what was declared before.
+
+    Name -> where it is true: words for platforms, and single targets as `@name`.
+    """
+    if meanings != _declared:
+        _declared.clear()
+        _declared.update(meanings)
+        guess_platform.cache_clear()
+
+
+def declared(name: str) -> frozenset[str] | None:
+    """Where a name is true by the project's word; None if it says nothing of it. A qualifier does not matter."""
+    return _declared.get(name.rpartition(".")[2])
+
+
+def _by_declaration(meaning: frozenset[str], platforms: frozenset[str]) -> Outcome:
+    if meaning & platforms:
+        return True
+    is_target = any(one.startswith("@") for one in platforms)
+    is_open = any(f"~{one}" in platforms or (one.startswith("@") and not is_target) for one in meaning)
+    return UNKNOWN if is_open else False
+
+
 @cache
 def guess_platform(name: str, platforms: frozenset[str]) -> Outcome:
     """What a name made of a platform's name says where only the convention is known.
 
     `USE_ROCM`, `is_hip`, `current_platform.is_rocm` are true exactly on targets that list the word, and so is a macro
     with its project's name in front, `KOKKOS_ENABLE_HIP`. A name with other words in it (`HIP_GRAPH_SUPPORT`) or with a
-    negation says nothing.
+    negation says nothing. What the project declares of a name comes first. `platforms` are the words that hold, with
+    `@name` among them where they are those of one target.
     """
+    if (meaning := declared(name)) is not None:
+        return _by_declaration(meaning, platforms)
     if _OF_NVIDIA_HEADERS.fullmatch(name):
         return UNKNOWN if "nvidia" in platforms else False
     words = words_of(name.rpartition(".")[2])

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from portlint.condition import Environment, Guard, Literal, Name, Op, Value, any_way, is_live, names, words_of
 from portlint.finding import Edit
+from portlint.naming import declared
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
@@ -192,8 +193,8 @@ def asked_by(guards: Sequence[Guard]) -> frozenset[str]:
 
 
 def asks_for_platform(guards: Sequence[Guard], *words: str) -> bool:
-    """Whether guards ask for a macro or a query that has one of these words in its name: the code is chosen by that."""
-    return any(not set(words).isdisjoint(words_of(name)) for name in asked_by(guards))
+    """Whether guards ask for a macro or a query with one of these words in its name, or for one declared to mean it."""
+    return any(not set(words).isdisjoint({*words_of(name), *(declared(name) or ())}) for name in asked_by(guards))
 
 
 def may_run(guards: Iterable[Guard], answers: Mapping[str, Value]) -> bool:
@@ -211,6 +212,9 @@ def none_runs(places: Sequence[Node]) -> Guard:
     one = one_runs(places)
     return Guard(one.condition, False, one.text, one.line)
 
+
+T = TypeVar("T", bool, int, str, tuple[str, ...])
+"""what an option can be"""
 
 Assumed: TypeAlias = "int | float | str | AtMost | AtLeast | Has | AnyOf | Divides"
 """A plain value is assumed to equal the fact; for a level fact write the level, mostly "native"."""
@@ -278,6 +282,37 @@ def mended_by_accelerator(node: Node, guards: tuple[Guard, ...], edits: tuple[Ed
     yield Hit(node, guards=guards)
 
 
+class Option(Generic[T]):
+    """What a project may set for a rule: `[tool.portlint.rules."pack/name"]`."""
+
+    def __init__(self, name: str, default: T, about: str) -> None:
+        self.name = name
+        self.default: T = default
+        self.about = about
+        """one line about what it is for"""
+        self.value: T = default
+        """what detectors ask for: as configured for this run"""
+
+    @property
+    def kind(self) -> str:
+        """The type of its values, for people."""
+        return _KINDS[type(self.default)]
+
+    @property
+    def type(self) -> Any:
+        """The type of its values."""
+        return tuple[str, ...] if isinstance(self.default, tuple) else type(self.default)
+
+    def set(self, value: object) -> None:
+        """Take a value as a configuration has it. Raises ValueError where it is of another type."""
+        try:
+            self.value = msgspec.convert(value, self.type)
+        except msgspec.ValidationError:
+            raise ValueError(f"must be {self.kind}") from None
+
+
+_KINDS = {bool: "true or false", int: "a whole number", str: "a string", tuple: "a list of strings"}
+
 Detect: TypeAlias = Callable[..., Hits]
 
 
@@ -297,6 +332,8 @@ class Detector(msgspec.Struct, frozen=True):
     kind: str = ""
     wanted: Callable[[str], bool] | None = None
     """C++: which identifiers to look at, where they are too many for a list"""
+    mentions: tuple[str, ...] = ()
+    """what a file must have one of, anywhere in its text, for the detector to see anything; () where that is open"""
 
     @property
     def last_parts(self) -> frozenset[str]:
@@ -326,23 +363,38 @@ class Rule:
         self.message = message
         self.remedy = remedy
         self.detectors: list[Detector] = []
+        self.options: dict[str, Option[Any]] = {}
         self.name = ""
         """set when the rule is discovered, from its module's path"""
         self.doc = ""
         self.home: Path | None = None
         """for a rule that is not portlint's own: the folder of its packs, with `fixtures` beside them"""
 
-    def cuda(self, query: str) -> Callable[[Detect], Detect]:
+    def option(self, name: str, default: T, about: str) -> Option[T]:
+        """Let projects set something: a truth value, a whole number, a text or a tuple of texts, as the default is.
+
+        Ask the option that is returned for its `value` in a detector, not before: it is set for each run. It can make
+        more or less of what a detector has been handed, and not change what is looked for.
+        """
+        made = Option(name, default, about)
+        self.options[name] = made
+        return made
+
+    def cuda(self, query: str, *, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in CUDA or HIP C++ (grammar: tree-sitter-cuda)."""
-        return self._register("cuda", query=query)
+        return self._register("cuda", query=query, mentions=mentions)
 
-    def cmake(self, query: str) -> Callable[[Detect], Detect]:
+    def cmake(self, query: str, *, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
         """Look at each match of a tree-sitter query in CMake files."""
-        return self._register("cmake", query=query)
+        return self._register("cmake", query=query, mentions=mentions)
 
-    def python(self, query: str) -> Callable[[Detect], Detect]:
-        """Look at each match of a tree-sitter query in Python, Triton, JAX and NKI sources."""
-        return self._register("python", query=query)
+    def python(self, query: str, *, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
+        """Look at each match of a tree-sitter query in Python, Triton, JAX and NKI sources.
+
+        `mentions`, here and for the other languages: texts of which a file must have one, whatever the query says;
+        other files are not looked at.
+        """
+        return self._register("python", query=query, mentions=mentions)
 
     def cuda_calls(self, *functions: str) -> Callable[[Detect], Detect]:
         """Look at each call of a C++ function by one of these names, qualified or not, as `call`."""
@@ -352,9 +404,9 @@ class Rule:
         """Look at each identifier of C++ code that `wanted` takes, wherever it stands in the code, as `word`."""
         return self._register("cuda", wanted=wanted, kind="word")
 
-    def calls(self, *functions: str) -> Callable[[Detect], Detect]:
+    def calls(self, *functions: str, mentions: tuple[str, ...] = ()) -> Callable[[Detect], Detect]:
         """Look at each Python call of these qualified names (`torch.load`) or methods (`.item`), as `call`."""
-        return self._register("python", names=frozenset(functions), kind="call")
+        return self._register("python", names=frozenset(functions), kind="call", mentions=mentions)
 
     def recipes(self, *kinds: str) -> Callable[[Detect], Detect]:
         """Look at each `entry` of these kinds in whatever says what is installed and built: see `source/recipe`."""
@@ -372,9 +424,10 @@ class Rule:
         names: frozenset[str] = frozenset(),
         kind: str = "",
         wanted: Callable[[str], bool] | None = None,
+        mentions: tuple[str, ...] = (),
     ) -> Callable[[Detect], Detect]:
         def register(detect: Detect) -> Detect:
-            self.detectors.append(Detector(language, detect, query, names, kind, wanted))
+            self.detectors.append(Detector(language, detect, query, names, kind, wanted, mentions))
             return detect
 
         return register

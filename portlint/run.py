@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,12 +15,15 @@ from portlint import __version__
 from portlint.detect import RuleSet
 from portlint.finding import FileResult, Problem, Report, RuleText, Shard, Summary, sums
 from portlint.judge import is_moot
+from portlint.naming import declare
+from portlint.rules import configure
 from portlint.rules import discover as discover_rules
 from portlint.scan import Scan
 from portlint.source.prescan import Limits
 from portlint.source.recipe import LANGUAGES
 
 if TYPE_CHECKING:
+    from portlint.cache import Cache
     from portlint.changed import Changed
     from portlint.config import Config, Selector
     from portlint.rule import Rule
@@ -55,12 +59,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a finding of this rule for this target would be reported in that file."""
         selected = not self.select or any(one.matches(rule, target) for one in self.select)
         ignored = (*self.ignore, *self.config.file_ignores(path))
-        judged = any(one.name == target for one in self.targets)
+        judged = any(one.name == target for one in self.targets) and self.config.is_for(path, target)
         return judged and selected and not any(one.matches(rule, target) for one in ignored)
 
 
-def run(request: Request, progress: Progress | None = None) -> Report:
-    """Check everything that a request names.
+def run(request: Request, progress: Progress | None = None, cache: Cache | None = None) -> Report:
+    """Check everything that a request names; what `cache` knows is not analysed again.
 
     Raises MissingPath for a path that is not there. Whatever goes wrong inside a file becomes a problem of the report.
     """
@@ -76,8 +80,15 @@ def run(request: Request, progress: Progress | None = None) -> Report:
         shard = Shard(index, count, identity(request, tasks, __version__), request.paths)
         tasks, problems = part(tasks, index, count), problems if index == 1 else ()
     scan = scanner(request)
-    jobs = request.jobs or cores()
-    results = engine.run(tasks, scan, jobs=max(1, min(jobs, len(tasks))), limits=scan.limits, progress=progress)
+    known = cache.known(tasks, request, scan.rules.rules) if cache is not None and request.stdin is None else []
+    left = [found for found, result in zip_longest(tasks, known) if result is None]
+    jobs = max(1, min(request.jobs or cores(), len(left)))
+    if len(left) > jobs:
+        scan.rules.compile({found.kind for found in left})
+    results = engine.run(left, scan, jobs=jobs, limits=scan.limits, progress=progress)
+    if cache is not None and left and request.stdin is None:
+        cache.keep(left, results)
+    results += [result for result in known if result is not None]
     report = report_of(request, results, problems, scan.rules.rules, time.monotonic() - started)
     return msgspec.structs.replace(report, shard=shard)
 
@@ -108,7 +119,12 @@ def tasks_of(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
 
 
 def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: bool = False) -> Scan:
-    """What a run does with each file. `contents` are read in place of what is on the disk."""
+    """What a run does with each file. `contents` are read in place of what is on the disk.
+
+    What the configuration says of macros and of options holds from here on, also in workers, until the next call.
+    """
+    declare(request.config.meanings)
+    configure(request.config.rules)
     selected = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
     return Scan(
         RuleSet(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets)),
@@ -117,6 +133,7 @@ def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: b
         select=request.select,
         ignore=request.ignore,
         ignores_of=request.config.file_ignores,
+        is_for=request.config.is_for,
         contents=contents if request.stdin is None else {request.stdin[0]: request.stdin[1], **contents},
         measures=measures,
         require_reason=request.config.require_reason,
@@ -144,12 +161,14 @@ def report_of(
     """The report of a run, from what the scan of each file brought."""
     findings = sorted((finding for result in results for finding in result.findings), key=lambda one: one.order)
     all_problems = sorted([*problems, *(problem for result in results for problem in result.problems)])
+    checked = [result for result in results if len(result.unchecked) < len(request.targets)]
     summary = Summary(
-        files=sum(result.analysed for result in results),
+        files=sum(result.analysed for result in checked),
         lines=sum(result.lines for result in results),
         skipped=len(problems) + sum(not result.analysed for result in results),
         suppressed=sum(result.suppressed for result in results),
         translated=sums(result.translated for result in results),
+        unchecked=sums(dict.fromkeys(result.unchecked, int(result.analysed)) for result in checked),
         seconds=seconds,
     )
     return Report(
@@ -160,6 +179,7 @@ def report_of(
         rules={rule.name: describe(rule) for rule in rules},
         titles={target.name: target.title for target in request.targets},
         census={one.path: one.census for one in sorted(results, key=lambda one: one.path) if one.census is not None},
+        unchecked={one.path: one.unchecked for one in sorted(results, key=lambda one: one.path) if one.unchecked},
     )
 
 

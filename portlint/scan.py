@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +15,7 @@ from portlint.detect import RuleSet, detect, merged, under
 from portlint.finding import Edit, FileResult, Finding, Problem
 from portlint.judge import Judge
 from portlint.rule import Hit, Rule
-from portlint.source import Source, embedded
+from portlint.source import Source, embedded, nearby
 from portlint.source.census import census
 from portlint.source.decode import NotText, decode, line_starts
 from portlint.source.grammar import broken_places
@@ -58,6 +59,7 @@ class Scan:
         select: Sequence[Selector] = (),
         ignore: Sequence[Selector] = (),
         ignores_of: Callable[[str], Sequence[Selector]] = lambda _: (),
+        is_for: Callable[[str, str], bool] = lambda *_: True,
         contents: Mapping[str, bytes] = {},
         measures: bool = False,
         today: date | None = None,
@@ -70,6 +72,8 @@ class Scan:
         self.ignore = ignore
         self.ignores_of = ignores_of
         """path -> the selectors that the configuration ignores there"""
+        self.is_for = is_for
+        """path, target -> whether the configuration has the file checked for the target"""
         self.contents = contents
         """file -> its bytes, instead of those on the disk: standard input, and drafts of fixes"""
         self.measures = measures
@@ -88,7 +92,22 @@ class Scan:
 
     def examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None = None) -> Examined:
         """The findings and problems of one file, and what they rest on. `edited` stands in for what the file holds."""
+        unchecked = frozenset(one.name for one in self.targets if not self.is_for(found.path, one.name))
+        if unchecked:
+            examined = self._without(unchecked)._examine(found, without, phase, edited)
+            return msgspec.structs.replace(examined, result=_unchecked(examined.result, unchecked, self.targets))
+        return self._examine(found, without, phase, edited)
+
+    def _without(self, unchecked: frozenset[str]) -> Scan:
+        """The same for fewer targets."""
+        narrowed = copy(self)
+        narrowed.targets = tuple(one for one in self.targets if one.name not in unchecked)
+        narrowed.terms = msgspec.structs.replace(self.terms, targets=self.terms.targets - unchecked)
+        return narrowed
+
+    def _examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None) -> Examined:
         phase("read")
+        nearby.begin(found.file)
         content = edited or self.contents.get(found.file)
         if content is None and (reason := refuse_size(found.size, found.kind, self.limits)):
             return Examined(_given_up(found.path, "skipped", reason))
@@ -119,8 +138,8 @@ class Scan:
         language = by_content(kind, text)
         starts = line_starts(text)
         counted = census(text, language, len(starts))
-        if language is None:
-            return Examined(FileResult(found.path, lines=len(starts), census=counted))
+        if language is None or not self.targets:
+            return Examined(FileResult(found.path, lines=len(starts), census=counted, rests_on="file"))
         if reason := refuse(text, language, self.limits):
             return Examined(_given_up(found.path, "skipped", reason))
         commands = notebook.commands if notebook is not None else b""
@@ -129,7 +148,7 @@ class Scan:
         has_kernels = language == "python" and embedded.may_hold(text) and self.rules.may_fire(text, "cuda")
         may_say = has_kernels or commands or self.rules.may_fire(text, language) or b"portlint:" in text
         if not may_say and not self.measures:
-            return Examined(FileResult(found.path, lines=len(starts), census=counted))
+            return Examined(FileResult(found.path, lines=len(starts), census=counted, rests_on="file"))
         phase("parse")
         source, lines = (
             Source(found.path, text, language, found.file),
@@ -159,6 +178,7 @@ class Scan:
             dict(judge.translated),
             counted,
             broken=broken_places(source.tree) if self.measures else 0,
+            rests_on="" if directive.may_expire(text) else nearby.rests_on(),
         )
         return Examined(result, source, lines, data, decoded, applied)
 
@@ -228,6 +248,13 @@ def digest(data: bytes) -> str:
 def _read(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def _unchecked(result: FileResult, unchecked: frozenset[str], targets: Sequence[Target]) -> FileResult:
+    """The result of a file that is not checked for some targets; where none is left, it has no problems either."""
+    if len(unchecked) < len(targets):
+        return msgspec.structs.replace(result, unchecked=unchecked)
+    return FileResult(result.path, census=result.census, unchecked=unchecked)
 
 
 def _given_up(path: str, kind: str, message: str) -> FileResult:

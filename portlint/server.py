@@ -11,7 +11,7 @@ import multiprocessing
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -61,6 +61,7 @@ def analyse(question: Question) -> Answer:
     """Check one text."""
     from portlint.config import load
     from portlint.run import Request, run
+    from portlint.settings import selectors, settled
     from portlint.target import load as target
 
     try:
@@ -68,24 +69,19 @@ def analyse(question: Question) -> Answer:
         names = question.targets or config.target
         if not names:
             return Answer(mistake="no target: name one in the settings of the editor or as 'target' in portlint.toml")
+        machines = tuple(dict.fromkeys(map(target, names)))
         request = Request(
             paths=(),
-            targets=tuple(dict.fromkeys(map(target, names))),
-            config=config,
-            select=_selectors(config.select),
-            ignore=_selectors(config.ignore),
+            targets=machines,
+            config=settled(config, machines),
+            select=selectors(config.select, machines),
+            ignore=selectors(config.ignore, machines),
             stdin=(question.path, question.text.encode("utf-8", "replace")),
             jobs=1,
         )
         return Answer(run(request).findings)
     except Mistake as mistake:
         return Answer(mistake=str(mistake))
-
-
-def _selectors(texts: Sequence[str]) -> tuple[Any, ...]:
-    from portlint.config import Selector
-
-    return tuple(map(Selector.parse, texts))
 
 
 def _answer_all(pipe: Connection) -> None:

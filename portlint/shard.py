@@ -117,6 +117,7 @@ class _Shard(Shard, frozen=True):
     titles: dict[str, str]
     rules: dict[str, RuleText]
     details: tuple[_Detail, ...]
+    unchecked: dict[str, frozenset[str]]
 
 
 class _Tool(msgspec.Struct, frozen=True):
@@ -165,6 +166,7 @@ def merged(paths: Sequence[Path], version: str) -> tuple[Report, tuple[str, ...]
         summary=_summary([file.summary for file, _ in parts]),
         rules=first.rules,
         titles=first.titles,
+        unchecked={path: targets for _, shard in parts for path, targets in shard.unchecked.items()},
     )
     return report, first.paths
 
@@ -213,5 +215,6 @@ def _summary(parts: Sequence[Summary]) -> Summary:
         suppressed=sum(one.suppressed for one in parts),
         baselined=sum(one.baselined for one in parts),
         translated=sums(one.translated for one in parts),
+        unchecked=sums(one.unchecked for one in parts),
         seconds=sum(one.seconds for one in parts),
     )

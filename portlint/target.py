@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import msgspec
 from portlint.condition import UNKNOWN, Environment, Outcome, Value
 from portlint.finding import Cite, StatedFact
 from portlint.mistake import Mistake
-from portlint.naming import guess_platform
+from portlint.naming import declared, guess_platform
 
 
 class ProfileError(Mistake):
@@ -203,6 +203,8 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         return guess
 
     def _guess(self, name: str) -> Outcome:
+        if declared(name) is not None:
+            return guess_platform(name, self._platforms)
         width = self.fact("lanes.width")
         package = self.fact(f"library.{name.removeprefix('installed ')}") if name.startswith("installed ") else None
         if family := _GFX_FAMILY.fullmatch(name):
@@ -212,7 +214,11 @@ class Target(msgspec.Struct, frozen=True, dict=True):
         # AMD's word, so a project's macro for the device's width; a macro named for the warp may be 32 everywhere
         if name.endswith("_WAVEFRONT_SIZE") and not name.startswith("__") and width is not None:
             return int(width.value)
-        return guess_platform(name, self.profile.platforms)
+        return guess_platform(name, self._platforms)
+
+    @cached_property
+    def _platforms(self) -> frozenset[str]:
+        return self.profile.platforms | {f"@{self.name}"}
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -276,7 +282,53 @@ def shipped() -> Iterator[str]:
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Every name that `--target` takes for a shipped profile -> the profile's name."""
+    """Every name that `--target` takes -> the name of the profile, be it shipped or of an installed package."""
+    return {**_own_names(), **{name: name for name in installed()}}
+
+
+class Installed(msgspec.Struct, frozen=True):
+    """A profile that an installed package brings."""
+
+    path: Path
+    package: str
+
+
+@cache
+def installed() -> Mapping[str, Installed]:
+    """The profiles of installed packages by name: `<name>.toml` in what the entry points `portlint.targets` name.
+
+    No code of these packages is run. Raises ProfileError where a package is not there, or a name is taken already.
+    """
+    from portlint.plugins import TARGETS, entries
+
+    found: dict[str, Installed] = {}
+    for entry in entries(TARGETS):
+        for path in _profiles_of(entry.module, entry.name):
+            name = path.stem
+            if name in found or name in _own_names():
+                owner = f"the package '{found[name].package}'" if name in found else "portlint"
+                raise ProfileError(f"{path}: there is a target '{name}' already, in {owner}: give it another name.")
+            found[name] = Installed(path, entry.module)
+    return dict(sorted(found.items()))
+
+
+def _profiles_of(package: str, entry: str) -> list[Path]:
+    from importlib.util import find_spec
+
+    top, *inner = package.split(".")
+    spec = find_spec(top)  # of what is inside, it would import the package around it
+    places = spec.submodule_search_locations if spec is not None else None
+    folders = [folder for place in places or () if (folder := Path(place, *inner)).is_dir()]
+    if not folders:
+        raise ProfileError(
+            f"the entry point '{entry}' of portlint.targets names '{package}': there is no such package."
+        )
+    return sorted(path for folder in folders for path in folder.glob("*.toml"))
+
+
+@cache
+def _own_names() -> Mapping[str, str]:
+    """Every name of a profile that comes with portlint -> the profile's name."""
     table: dict[str, list[str]] = _decode(_FOLDER / "aliases.toml", dict[str, list[str]])
     names = {name: name for name in shipped()}
     for name, others in table.items():
@@ -285,26 +337,37 @@ def aliases() -> Mapping[str, str]:
 
 
 def load(name: str) -> Target:
-    """The target of that name, alias, or path to a TOML file of the user's.
+    """The target of that name or alias, from portlint or an installed package, or of a path to a TOML file.
 
     Raises ProfileError where there is none, or where it is not well formed.
     """
     if not name.endswith(".toml"):
-        return _shipped(name)
+        return _named(name)
     target = _load(Path(name))
     check(target.profile, name)
     return target
 
 
 @cache
-def _shipped(name: str) -> Target:
+def _named(name: str) -> Target:
+    others = installed()
     path = _FOLDER / f"{name}.toml"
+    if name in others:
+        return _installed(name, others[name].path)
     if name not in _NO_PROFILES and path.is_file():
         return _load(path)  # the tests hold these against the vocabulary
     known = aliases()
     if name.lower() not in known:
         raise ProfileError(f"there is no target '{name}'.{_nearest(name, known)} 'portlint target' lists them all.")
-    return _shipped(known[name.lower()])
+    return _named(known[name.lower()])
+
+
+def _installed(name: str, path: Path) -> Target:
+    target = _load(path)
+    if target.name != name:
+        raise ProfileError(f"{path}: its name is '{target.name}'; in a package a profile is named as its file is.")
+    check(target.profile, str(path))
+    return target
 
 
 def _load(path: Path) -> Target:

@@ -55,7 +55,9 @@ def test_it_lets_in_every_file_in_which_a_detector_finds_something(fixture: Fixt
         (Detector("cuda", nothing, '((identifier) @x (#match? @x "arch=|sm_"))'), {"arch= sm_"}),
         (Detector("cuda", nothing, '((identifier) @x (#match? @x "^sm_"))'), set()),
         (Detector("cuda", nothing, '((identifier) @x (#eq? @x "a")) ((comment) @x)'), {"a"}),
+        (Detector("python", nothing, "(if_statement) @x", mentions=("jax", "torch")), {"jax torch"}),
     ],
 )
 def test_its_words_are_read_off_names_and_predicates(detector: Detector, clauses: set[str]) -> None:
-    assert {" ".join(sorted(word.decode() for word in clause)) for clause in gate(detector)} == clauses
+    found = [clause.words | clause.parts for clause in gate(detector)]
+    assert {" ".join(sorted(word.decode() for word in words)) for words in found} == clauses

@@ -69,7 +69,8 @@ def test_nothing_in_the_tree_makes_its_rules_run() -> None:
     Path("portlint.toml").write_text('target = ["cdna3"]\nrules = ["."]\n')
     result = portlint("check .")
     assert result.exit_code == 2
-    assert "there is no key 'rules'" in result.stderr
+    assert "A configuration runs no code" in result.stderr
+    assert "'portlint --rules DIR'" in result.stderr
     Path("portlint.toml").write_text('target = ["cdna3"]\n')
     assert "the code of the tree ran" not in portlint("check .").output
 

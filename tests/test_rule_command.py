@@ -74,8 +74,8 @@ def test_a_page_cites_the_fact_that_the_example_contradicts() -> None:
 def test_a_page_as_json() -> None:
     page = json.loads(run("lanes/warp-is-32", "--output-format", "json").stdout)
     assert list(page) == [
-        "name", "summary", "why", "languages", "assumes", "before", "after", "remedy", "fires_on", "exceptions",
-        "fix_safety", "references",
+        "name", "summary", "why", "languages", "assumes", "before", "after", "remedy", "fires_on", "options",
+        "exceptions", "fix_safety", "references",
     ]  # fmt: skip
     assert page["before"]["file"] == "before.cu"
     assert "threadIdx.x % 32" in page["before"]["text"]

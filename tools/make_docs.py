@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from portlint.explain import LANGUAGES, Explanation, Outcome, explain
+from portlint.explain import LANGUAGES, Choice, Explanation, Outcome, explain
 from portlint.finding import Cite
 from portlint.rules import discover
 from portlint.settings import schema
@@ -141,6 +141,9 @@ def _rule_page(one: Explanation, since: str) -> Iterator[str]:
     yield from (f"| {_family(family)} | {_cell(text)} |" for family, text in one.remedy.items())
     yield from ("", "## Where the example fires", "", "| Target | Verdict | Fact | Source |", "|---|---|---|---|")
     yield from map(_row, one.fires_on)
+    if one.options:
+        yield from ("", "## Options", "", f'In `[tool.portlint.rules."{one.name}"]`:', "")
+        yield from ("| Option | Value | Default | For |", "|---|---|---|---|", *map(_option, one.options))
     if one.exceptions:
         yield from ("", "## Exceptions", "", one.exceptions)
     if one.fix_safety:
@@ -179,6 +182,11 @@ def _row(one: Outcome) -> str:
 
 def _cited(cite: Cite) -> str:
     return f"[{_cell(cite.title)}]({cite.url}), {cite.seen}"
+
+
+def _option(one: Choice) -> str:
+    default = msgspec.json.encode(one.default).decode()
+    return f"| `{one.name}` | {one.kind} | `{default}` | {_cell(one.about)} |"
 
 
 def _fenced(file: str, text: str) -> tuple[str, str, str]:

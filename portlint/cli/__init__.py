@@ -10,7 +10,7 @@ import click
 from portlint import __version__
 from portlint.cli.errors import friendly
 
-COMMANDS = ("baseline", "check", "fit", "merge", "report", "rule", "server", "target", "verify")
+COMMANDS = ("baseline", "check", "clean", "fit", "merge", "report", "rule", "server", "target", "verify")
 
 
 class _Commands(click.Group):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from portlint.cli.check import selectors, targets_of
+from portlint.cli.check import targets_of
 from portlint.cli.errors import friendly
 from portlint.cli.progress import progress_line
 
@@ -111,9 +111,11 @@ def _check(**given: Unpack[_Given]) -> tuple[Report, Matched, Path]:
     from portlint.baseline import match, place, read
     from portlint.config import Config, load
     from portlint.run import Request, run
+    from portlint.settings import selectors, settled
 
     config = Config() if given["isolated"] else load(Path.cwd())
     machines = targets_of(given["targets"] or config.target)
+    config = settled(config, machines)
     request = Request(
         paths=given["paths"] or (".",),
         targets=machines,

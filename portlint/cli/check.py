@@ -13,8 +13,8 @@ from portlint.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from portlint.baseline import Matched
+    from portlint.cache import Cache
     from portlint.changed import Changed
-    from portlint.config import Selector
     from portlint.finding import Report
     from portlint.run import Request
     from portlint.target import Target
@@ -51,7 +51,13 @@ class _Command(click.Command):
 )
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever is found.")
 @click.option("--isolated", is_flag=True, help="Read no configuration file.")
-@click.option("--no-cache", is_flag=True, expose_value=False, help="Use no cached results (there is no cache yet).")
+@click.option("--no-cache", is_flag=True, help="Analyse every file again, and keep nothing.")
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where results are kept  [.portlint_cache beside the configuration].",
+)
 @click.option("--jobs", "-j", type=click.IntRange(min=1), help="Worker processes  [one per core].")
 @click.option("--stdin-filename", metavar="NAME", help="Read one file from standard input, and report it by this name.")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave these out (.gitignore patterns).")
@@ -96,6 +102,8 @@ def check(
     fail_on: str | None,
     exit_zero: bool,
     isolated: bool,
+    no_cache: bool,
+    cache_dir: Path | None,
     jobs: int | None,
     stdin_filename: str | None,
     exclude: tuple[str, ...],
@@ -118,8 +126,10 @@ def check(
     """Check PATHS (the current folder if none) for assumptions that do not hold on a target."""
     import msgspec
 
+    from portlint.cache import Cache, of_folder
     from portlint.config import Config, load
     from portlint.run import Request
+    from portlint.settings import selectors, settled
 
     if unsafe_fixes and not fixes and not diff:
         raise UserError("'--unsafe-fixes' says which fixes '--fix' makes or '--diff' shows: give one of them as well.")
@@ -134,6 +144,7 @@ def check(
         click.echo("\n".join(shown(config, target=targets, select=select, ignore=ignore)))
         return
     machines = targets_of(targets or config.target)
+    config = settled(config, machines)
     kinds = outputs_of(outputs)
     if add_ignore is not None and remove_unused_ignores:
         raise UserError("'--add-ignore' and '--remove-unused-ignores' are two steps: use one at a time.")
@@ -153,10 +164,13 @@ def check(
         changed=_changed(changed),
     )
     if show_files:
-        from portlint.run import prepare
-        from portlint.source.discover import printable_path
+        from portlint.run import tasks_of
+        from portlint.settings import files, idle_patterns
 
-        click.echo("".join(f"{printable_path(found.path)}\n" for found in prepare(request)[0]), nl=False)
+        found = tasks_of(request)[0]
+        click.echo("".join(f"{line}\n" for line in files(config, machines, found)), nl=False)
+        for sentence in idle_patterns(config, found):
+            click.echo(f"portlint: {sentence}", err=True)
         return
     if (fixes or diff) and changed is not None:
         raise UserError("fixes mend whole files: leave out '--changed', or name the files.")
@@ -164,7 +178,8 @@ def check(
         from portlint.cli.mend import show_diff
 
         sys.exit(show_diff(request, unsafe=unsafe_fixes) and not exit_zero)
-    options = (evidence, baseline, no_baseline, prove)
+    cache = Cache(cache_dir) if cache_dir else of_folder(config.root)
+    options = (evidence, baseline, no_baseline, prove, None if no_cache else cache)
     report = _checked(request, *options, mends=("unsafe" if unsafe_fixes else "safe") if fixes else None)
     if add_ignore is not None or remove_unused_ignores:
         from portlint.cli.mend import comments
@@ -174,7 +189,8 @@ def check(
         report = msgspec.structs.replace(report, problems=tuple(sorted((*report.problems, *problems))))
     write(report, kinds, color)
     if not report.summary.files and not report.problems:
-        click.echo("portlint: no files to check", err=True)
+        others = ": all of them are for other targets" if report.unchecked else ""
+        click.echo(f"portlint: no files to check{others}", err=True)
     sys.exit(0 if exit_zero else status(report, fail_on or config.fail_on))
 
 
@@ -184,6 +200,7 @@ def _checked(
     baseline: Path | None,
     no_baseline: bool,
     prove: bool,
+    cache: Cache | None,
     *,
     mends: Mends | None = None,
 ) -> Report:
@@ -191,7 +208,9 @@ def _checked(
     from portlint.run import run
 
     if mends is None:
-        report = run(request, progress_line())
+        report = run(request, progress_line(), cache)
+        if cache is not None and cache.complaint:
+            click.echo(f"portlint: warning: results are not kept in {cache.folder}: {cache.complaint}", err=True)
     else:
         from portlint.cli.mend import fixed
 
@@ -253,7 +272,7 @@ def with_evidence(report: Report, paths: tuple[str, ...], named: Path | None) ->
     from portlint.verify.evidence import join, read, stale
     from portlint.verify.kernel import kernels
 
-    entries = [one for one in read(place) if one.rule in report.rules and one.target in report.targets]
+    entries = [one for one in read(place) if report.asks(one.rule, one.target, one.path)]
     gone = stale(entries, report.findings, paths, kernels())
     dead = {one.entry.key for one in gone}
     problems = (Problem(str(place), 0, "evidence", one.text) for one in gone)
@@ -298,17 +317,6 @@ def targets_of(names: tuple[str, ...]) -> tuple[Target, ...]:
             " configuration. 'portlint target' lists them."
         )
     return tuple(dict.fromkeys(load(name) for name in names))
-
-
-def selectors(texts: tuple[str, ...], targets: tuple[Target, ...]) -> tuple[Selector, ...]:
-    """The selectors in these texts, each checked to name a rule and a target that there are."""
-    from portlint.config import Selector, check_selectors
-    from portlint.rules import discover
-    from portlint.target import aliases
-
-    selectors = tuple(Selector.parse(part) for text in texts for part in text.split(","))
-    check_selectors(selectors, set(discover()), {*aliases(), *(target.name for target in targets)})
-    return selectors
 
 
 def _shard(text: str | None, *, evidence: Path | None, prove: bool, stdin: str | None) -> tuple[int, int] | None:

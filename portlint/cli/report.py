@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from portlint.cli.check import selectors, targets_of, with_evidence
+from portlint.cli.check import targets_of, with_evidence
 from portlint.cli.errors import UserError, friendly
 from portlint.cli.progress import progress_line
 
@@ -82,9 +82,11 @@ def report(
     from portlint.readiness.gates import fit, measured, read_fit
     from portlint.readiness.history import compare, read
     from portlint.run import Request, run
+    from portlint.settings import selectors, settled
 
     config = Config() if isolated else load(Path.cwd())
     machines = targets_of(targets or config.target)
+    config = settled(config, machines)
     kinds = [_output(one) for one in outputs] or [("markdown", None)]
     old = read(since) if since else None
     fit_answer = read_fit(fitted) if fitted else None

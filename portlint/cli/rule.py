@@ -127,6 +127,9 @@ def _page(one: Explanation) -> Iterator[str]:
     yield from ("", "The example fires on", "")
     for outcome in one.fires_on:
         yield from _outcome(outcome)
+    if one.options:
+        yield from ("", f'Options, in [tool.portlint.rules."{one.name}"]', "")
+        yield from (_filled(f"{option.name}: {option.about} ({option.kind})") for option in one.options)
     if one.exceptions:
         yield from ("", "Exceptions", "", textwrap.indent(one.exceptions, INDENT))
     if one.fix_safety:

@@ -24,7 +24,8 @@ NOT_STATED = "-"
 def target(name: str | None, diff: tuple[str, str] | None, output_format: str) -> None:
     """List the targets, or show every fact of the target NAME with its source.
 
-    NAME, LEFT and RIGHT are names or aliases of targets, or paths to profiles of your own (`./my.toml`).
+    NAME, LEFT and RIGHT are names or aliases of targets, or paths to profiles of your own (`./my.toml`). Targets that
+    an installed package brings are listed with the package.
     """
     from portlint.target import load
 
@@ -48,10 +49,19 @@ def target(name: str | None, diff: tuple[str, str] | None, output_format: str) -
 
 
 def _described_all() -> list[dict[str, Any]]:
-    from portlint.target import load, shipped
+    from portlint.target import installed, load, shipped
 
-    targets = [load(name) for name in shipped()]
-    return [{"name": one.name, "title": one.title, "aliases": _aliases(one)} for one in targets]
+    packages = {name: one.package for name, one in installed().items()}
+    targets = [load(name) for name in (*shipped(), *packages)]
+    return [
+        {
+            "name": one.name,
+            "title": one.title,
+            "aliases": _aliases(one),
+            "package": packages.get(one.name, "portlint"),
+        }
+        for one in targets
+    ]
 
 
 def _described(one: Target) -> dict[str, Any]:
@@ -85,8 +95,14 @@ def _described_difference(left: Target, right: Target) -> dict[str, Any]:
 
 
 def _table() -> Iterator[str]:
-    rows = [(one["name"], one["title"], ", ".join(one["aliases"])) for one in _described_all()]
+    rows = [(one["name"], one["title"], ", ".join([*one["aliases"], *_origin(one)])) for one in _described_all()]
     return _aligned([("target", "title", "aliases"), *rows])
+
+
+def _origin(described: dict[str, Any]) -> list[str]:
+    """Where a target comes from, if that is not portlint."""
+    package = described["package"]
+    return [] if package == "portlint" else [f"from the package {package}"]
 
 
 def _page(one: Target) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from portlint.cli.check import selectors, targets_of
+from portlint.cli.check import targets_of
 from portlint.cli.errors import UserError, friendly
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ def _place(evidence: Path | None) -> Path:
 
 def _check(paths: tuple[str, ...], machines: tuple[Target, ...], select: tuple[str, ...], config: Config) -> Report:
     from portlint.run import Request, run
+    from portlint.settings import selectors, settled
 
+    config = settled(config, machines)
     request = Request(
         paths=paths,
         targets=machines,
@@ -142,7 +144,7 @@ def _keep(place: Path, new: Iterable[Entry], report: Report, paths: tuple[str, .
     merged = merge(old, new)
     if not merged:
         return
-    asked = [one for one in merged if one.rule in report.rules and one.target in report.targets]
+    asked = [one for one in merged if report.asks(one.rule, one.target, one.path)]
     gone = {one.entry.key for one in stale(asked, report.findings, paths, kernels())}
     write(place, [entry for entry in merged if entry.key not in gone])
     click.echo(f"portlint: entries in {place}: {len(merged) - len(gone)}, stale ones left out: {len(gone)}", err=True)

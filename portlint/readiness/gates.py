@@ -118,8 +118,13 @@ _NOT_READ = frozenset(("read", "parse", "timeout", "rule", "skipped"))
 """kinds of problem that left something out"""
 
 
-def correctness(findings: Sequence[Finding], problems: Sequence[Problem], rewritten: int) -> Gate:
-    """The first gate: whether the code means the same there, as far as reading it tells."""
+def correctness(
+    findings: Sequence[Finding], problems: Sequence[Problem], rewritten: int, unchecked: int, total: int
+) -> Gate:
+    """The first gate: whether the code means the same there, as far as reading it tells.
+
+    `unchecked` of a `total` of files are those that the configuration has not checked for the target.
+    """
     stops = [one for one in findings if one.verdict in (Verdict.CORRUPTS, Verdict.BREAKS)]
     left_out = sum(problem.kind in _NOT_READ for problem in problems)
     if stops or rewritten:
@@ -127,9 +132,12 @@ def correctness(findings: Sequence[Finding], problems: Sequence[Problem], rewrit
         proof = f"{confirmed:,} confirmed by a compiler, a simulator or a device" if confirmed else "none verified"
         files = f"; {many(rewritten, 'file')} to be rewritten" if rewritten else ""
         return _correctness(State.FAILED, f"{many(len(stops), 'finding')} that break or corrupt, {proof}{files}")
+    if unchecked == total > 0:
+        return _correctness(State.NOT_MEASURED, "none of the files is checked for it")
     if left_out:
         return _correctness(State.NOT_MEASURED, f"no finding, but {many(left_out, 'part')} of it could not be analysed")
-    return _correctness(State.PASSED, "by static analysis alone: nothing ran on the device")
+    aside = f"; {many(unchecked, 'file')} not checked for it" if unchecked else ""
+    return _correctness(State.PASSED, f"by static analysis alone: nothing ran on the device{aside}")
 
 
 def _correctness(state: State, why: str) -> Gate:

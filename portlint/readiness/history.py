@@ -75,12 +75,16 @@ def point(report: Report, date: str) -> Point:
 
 def compare(old: OldReport, report: Report, date: str) -> Progress:
     """What has changed. A finding is the same where its code is, in its own file first, then in any other."""
-    before = [one for one in old.findings if one.target in report.targets]
+    before = [one for one in old.findings if _is_judged(one, report)]
     moved, left = _unmatched(before, report.findings, lambda one: (one.path, _code(one), one.target))
     mended, _ = _unmatched(moved, left, lambda one: ("", _code(one), one.target))
     kept = len(before) - len(mended)
     earlier = old.history or (Point(old.date, _counts(before)),)
     return Progress(old.date, tuple(mended), len(report.findings) - kept, kept, (*earlier, point(report, date)))
+
+
+def _is_judged(finding: OldFinding, report: Report) -> bool:
+    return finding.target in report.targets and finding.target not in report.unchecked.get(finding.path, ())
 
 
 def _code(finding: OldFinding | Finding) -> str:

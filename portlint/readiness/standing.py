@@ -26,6 +26,7 @@ class Tier(StrEnum):
     SIMT = "simt"
     BOUND = "bound"
     ELSEWHERE = "elsewhere"
+    UNCHECKED = "unchecked"
 
     @property
     def label(self) -> str:
@@ -45,6 +46,7 @@ _TITLES = {
     Tier.SIMT: "CUDA/HIP C++ that translates",
     Tier.BOUND: "has to be rewritten",
     Tier.ELSEWHERE: "for another machine",
+    Tier.UNCHECKED: "not checked for it",
 }
 _MEANINGS = {
     Tier.PLAIN: "no framework, no kernel; builds, scripts, tools.",
@@ -53,6 +55,7 @@ _MEANINGS = {
     Tier.SIMT: "kernels over threads, or their hosts, which compile for the target, if need be through HIPIFY.",
     Tier.BOUND: "kernels in a language that the target does not take, or that use what it has no counterpart for.",
     Tier.ELSEWHERE: "kernels for a machine that is neither the target nor the one that most of the kernels are for.",
+    Tier.UNCHECKED: "what the configuration says is for other targets only; nothing is known of it on this one.",
 }
 
 
@@ -114,10 +117,14 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The verdict in one sentence."""
         stops = self.verdicts.get(Verdict.CORRUPTS, 0) + self.verdicts.get(Verdict.BREAKS, 0)
-        rewritten, lines = self.tiers[Tier.BOUND]
+        tiers = self.tiers
+        rewritten, lines = tiers[Tier.BOUND]
+        if len(self.files) == tiers[Tier.UNCHECKED][0] > 0:
+            return f"Nothing is known: none of this code is checked for {self.title}."
         if not stops and not rewritten:
             slow = self.verdicts.get(Verdict.DEGRADES, 0)
             more = f"; {many(slow, 'place')} would be slow or less exact there" if slow else ""
+            more += _aside(*tiers[Tier.UNCHECKED])
             return f"Nothing that portlint looks for stops this code on {self.title}{more}."
         parts = []
         if self.verdicts.get(Verdict.CORRUPTS):
@@ -128,7 +135,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"{many(rewritten, 'file')} ({lines:,} lines) would have to be rewritten")
         later = self.work.total - self.needed.total
         more = f", and {days(later)} for what would be slow or less exact" if later >= 1 else ""
-        return f"Not ready for {self.title}: {_joined(parts)}; about {days(self.needed.total)} of work{more}."
+        needed = f"about {days(self.needed.total)} of work{more}{_aside(*tiers[Tier.UNCHECKED])}"
+        return f"Not ready for {self.title}: {_joined(parts)}; {needed}."
+
+
+def _aside(files: int, lines: int) -> str:
+    """What a sentence says of the files that are not checked for a target."""
+    return f"; {many(files, 'file')} ({lines:,} lines) not checked for it" if files else ""
 
 
 _STEPS = (
@@ -163,7 +176,13 @@ def standing(report: Report, target: Target, gates: Sequence[Gate] = ()) -> Stan
     for finding in findings:
         by_path[finding.path].append(finding)
     home = _home(report.census)
-    files = tuple(_file(path, census, by_path[path], target, home) for path, census in sorted(report.census.items()))
+    files = tuple(
+        _unchecked(path, census)
+        if target.name in report.unchecked.get(path, ())
+        else _file(path, census, by_path[path], target, home)
+        for path, census in sorted(report.census.items())
+    )
+    unchecked = sum(file.tier is Tier.UNCHECKED for file in files)
     rewritten = {file.path for file in files if file.tier is Tier.BOUND}
     return Standing(
         target=target.name,
@@ -172,7 +191,7 @@ def standing(report: Report, target: Target, gates: Sequence[Gate] = ()) -> Stan
         files=files,
         work=_sum(file.work for file in files),
         needed=_sum(file.needed for file in files),
-        gates=(correctness(findings, report.problems, len(rewritten)), *gates),
+        gates=(correctness(findings, report.problems, len(rewritten), unchecked, len(files)), *gates),
         steps=tuple(_steps(findings, target)),
         smi=target.profile.tools.get("smi", ""),
         profiler=target.profile.tools.get("profiler", ""),
@@ -208,6 +227,11 @@ def _is_for_another(path: str, census: Census, target: Target, home: str) -> boo
     return not {_MACHINES[language] for language in census.kernels_in} <= {home} or bool(
         named and not named & target.profile.platforms
     )
+
+
+def _unchecked(path: str, census: Census) -> FileStanding:
+    """A file of which nothing is known on the target."""
+    return FileStanding(path, census.lines, Tier.UNCHECKED, census.kernels, Work(), Work(), 0, None)
 
 
 def _file(path: str, census: Census, findings: Sequence[Finding], target: Target, home: str) -> FileStanding:

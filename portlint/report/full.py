@@ -200,8 +200,10 @@ def _counts(report: Report) -> Iterator[Line]:
         unknown = {"unknown": sum(finding.verdict is Verdict.UNKNOWN for finding in findings)}
         translated = {"CUDA names that HIPIFY translates": summary.translated.get(target, 0)}
         asides = [_nonzero(hidden | unknown), skipped] if alone else [_nonzero(unknown)]
+        left_out = summary.unchecked.get(target, 0)
+        asides += [f"{counted(left_out, 'file')} not checked for it"] if left_out else []
         asides += [_nonzero(translated), _fixable(findings)]
-        yield [*_tally(findings, target, summary.files), ("", "; ".join(["", *filter(None, asides)]) + ".")]
+        yield [*_tally(findings, target, summary.files - left_out), ("", "; ".join(["", *filter(None, asides)]) + ".")]
     rest = "; ".join(filter(None, [_nonzero(hidden), skipped]))
     if rest and not alone:
         yield [("", f"{rest}.")]

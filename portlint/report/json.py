@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def render(report: Report, page: Page) -> str:
     r"""Write the report as one JSON object. All text is exact, but for bytes of a path that are not UTF-8: `\xNN`."""
     summary = msgspec.to_builtins(report.summary)
-    if not report.summary.translated:
-        del summary["translated"]  # said only of CUDA code for a target that HIPIFY serves
+    for said_where_it_occurs in ("translated", "unchecked"):  # only of CUDA code that HIPIFY serves; if so configured
+        if not summary[said_where_it_occurs]:
+            del summary[said_where_it_occurs]
     part = {} if report.shard is None else {"shard": _shard(report, report.shard)}
     return strict_json(
         {
@@ -43,6 +44,7 @@ def _shard(report: Report, shard: Shard) -> dict[str, Any]:
         "titles": dict(report.titles),
         "rules": {name: msgspec.to_builtins(rule) for name, rule in report.rules.items()},
         "details": [_detail(finding) for finding in report.findings],
+        "unchecked": {path: sorted(targets) for path, targets in report.unchecked.items()},
     }
 
 

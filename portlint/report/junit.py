@@ -21,7 +21,8 @@ def render(report: Report, _page: Page) -> str:
     root = ET.Element("testsuites", name="portlint")
     for target in report.targets:
         cases = [_finding(finding) for finding in report.findings if finding.target == target]
-        passed = ET.Element("testcase", name=counted(report.summary.files, "file"), classname=f"portlint.{target}")
+        files = report.summary.files - report.summary.unchecked.get(target, 0)
+        passed = ET.Element("testcase", name=counted(files, "file"), classname=f"portlint.{target}")
         root.append(_suite(target, cases or [passed]))
     if report.problems:
         root.append(_suite("problems", [_problem(problem) for problem in report.problems]))

@@ -80,6 +80,7 @@ def _counts(report: Report) -> Iterator[str]:
     }
     said = [f"{number} {what}" for what, number in asides.items() if number]
     said += [f"{counted(summary.skipped, 'file')} skipped"] if summary.skipped else []
+    said += [f"{number} not for {_code(target)}" for target, number in summary.unchecked.items()]
     yield ""
     yield "; ".join([f"{counted(summary.files, 'file')} checked", *said]) + "."
 

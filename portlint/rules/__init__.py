@@ -10,17 +10,16 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 
+from portlint.config import nearest
 from portlint.mistake import Mistake
+from portlint.plugins import RULES, entries
 from portlint.rule import Rule
 
-GROUP = "portlint.rules"
-"""entry points of packages with rules: each value is a package that holds `<pack>/<name>.py`"""
 FIXTURES = "fixtures"
 """the folder beside the packs of others where their fixtures are"""
 
@@ -41,6 +40,27 @@ def add(folder: Path) -> None:
     if folder not in _folders:
         _folders.append(folder)
         discover.cache_clear()
+
+
+def configure(options: Mapping[str, Mapping[str, object]]) -> None:
+    """Give options of rules, by rule and name, their values; every other option has its default again.
+
+    Raises RuleError where there is no such rule or option, or where a value is of another type.
+    """
+    rules = discover()
+    for name in options:
+        if name not in rules:
+            raise RuleError(f"'rules': there is no rule '{name}'.{nearest(name, rules)}")
+    for name, rule in rules.items():
+        given = options.get(name, {})
+        for unknown in given.keys() - rule.options.keys():
+            has = f"; it has {', '.join(rule.options)}" if rule.options else ": it has no options"
+            raise RuleError(f"'rules.\"{name}\"': there is no option '{unknown}'{has}.")
+        for option in rule.options.values():
+            try:
+                option.set(given.get(option.name, option.default))
+            except ValueError as error:
+                raise RuleError(f"'rules.\"{name}\"': '{option.name}' {error}.") from None
 
 
 @cache
@@ -74,7 +94,7 @@ def _shipped() -> Iterator[tuple[str, ModuleType]]:
 
 
 def _installed() -> Iterator[tuple[str, ModuleType, Path]]:
-    for entry in entry_points(group=GROUP):
+    for entry in entries(RULES):
         try:
             package = entry.load()
             for name, module in _of_package(package):

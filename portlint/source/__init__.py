@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE
 from portlint.source.node import Node
+from portlint.source.text import occurrences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -330,7 +331,7 @@ class Source:
         self.language = language
         """python | cuda | cmake | ...: see `source/language.py`"""
         self._mentioned: dict[str, bool] = {}
-        self._parents: dict[tree_sitter.Node, tree_sitter.Node | None] = {}
+        self._parents: dict[int, tree_sitter.Node | None] = {}
         self.offset = offset
         """where the text starts in that of the file, for a kernel inside a string"""
         self.headers = headers
@@ -343,17 +344,27 @@ class Source:
 
         return parse(self.text, self.language)
 
+    def parent(self, raw: tree_sitter.Node) -> tree_sitter.Node | None:
+        """The node around one; remembered, since the parser looks for it from the top of the tree down."""
+        if raw.id not in self._parents:
+            self._parents[raw.id] = raw.parent
+        return self._parents[raw.id]
+
     def mentions(self, word: str) -> bool:
         """Whether the text has a word at all; a cheap question before a dear one."""
         if word not in self._mentioned:
             self._mentioned[word] = word.encode() in self.text
         return self._mentioned[word]
 
-    def parent(self, raw: tree_sitter.Node) -> tree_sitter.Node | None:
-        """The node directly around one; tree-sitter looks for it from the root, so each is asked for only once."""
-        if raw not in self._parents:
-            self._parents[raw] = raw.parent
-        return self._parents[raw]
+    def identifiers(self, word: bytes) -> list[tree_sitter.Node]:
+        """The nodes that are a word, wherever the text has it outside of longer ones, in each of its trees."""
+        places = list(occurrences(self.text, word))
+        found = [
+            root.descendant_for_byte_range(at, at + len(word))
+            for root in (self.analysis.roots() if places else ())
+            for at in places
+        ]
+        return [raw for raw in found if raw is not None and raw.end_byte - raw.start_byte == len(word)]
 
     @cached_property
     def place(self) -> str:

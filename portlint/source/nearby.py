@@ -1,13 +1,16 @@
-"""Files of the same tree, found from one of its files: a header that it includes, a package that it imports."""
+"""Files of the same tree, found from one of its files: a header that it includes, a package that it imports.
+
+What is asked here is noted, so that a result that rests on a file alone can be told from one that rests on its tree.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cache, lru_cache, wraps
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from portlint.source import Source
@@ -19,9 +22,66 @@ _BUILD_FILES = ("pyproject.toml", "setup.py", "CMakeLists.txt")
 _MOST_FILES = 20_000
 """and folders, of a project"""
 _LARGEST_FILE = 1 << 20
+_MOST_KEPT = 24 << 20
+"""bytes of a project's texts that are kept in memory"""
 _OF_TESTS = re.compile(r"(^|[/\\])((tests?|testing)[/\\]|(test_[^/\\]*|[^/\\]*_test|conftest)\.\w+$)")
 _MOST_OPEN = 128
 """files of the tree that are kept parsed although nobody asked for their findings"""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Seen:
+    """What has been asked since the scan of a file began."""
+
+    root: str | None = None
+    """of the file's project"""
+    around = False
+    """whether anything was"""
+    beyond = False
+    """whether that led to a file outside of the project"""
+
+
+_seen = _Seen()
+
+
+def begin(file: str) -> None:
+    """Forget what was asked, for the scan of a file that begins."""
+    _seen.root, _seen.around, _seen.beyond = project(file), False, False
+
+
+def rests_on() -> str:
+    """What the answers since `begin` rest on: the "file", its "tree", or more than that: ""."""
+    if not _seen.around:
+        return "file"
+    return "" if _seen.root is None or _seen.beyond else "tree"
+
+
+def remembered(function: Callable[P, T]) -> Callable[P, T]:
+    """`functools.cache` for answers that rest on the tree: whoever gets one again has asked the tree as well."""
+    known: dict[Hashable, tuple[T, bool]] = {}
+
+    @wraps(function)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        key = (args, tuple(kwargs.items())) if kwargs else args
+        if key not in known:
+            before, _seen.beyond = _seen.beyond, False
+            known[key] = function(*args, **kwargs), _seen.beyond
+            _seen.beyond = _seen.beyond or before
+        _seen.around = True
+        value, beyond = known[key]
+        _seen.beyond = _seen.beyond or beyond
+        return value
+
+    return ask
+
+
+def _look(path: str | None) -> None:
+    """Note that the tree was asked, and came up with a path."""
+    _seen.around = True
+    if path is not None and _seen.root is not None and not path.startswith(_seen.root + os.sep):
+        _seen.beyond = True
 
 
 def find(file: str, name: str, roots: Iterable[str] = ("",), levels: int = _LEVELS_UP) -> str | None:
@@ -29,7 +89,9 @@ def find(file: str, name: str, roots: Iterable[str] = ("",), levels: int = _LEVE
 
     A file in the working directory finds nothing outside it, and no links.
     """
-    return _find(os.path.dirname(file), file.startswith(os.getcwd() + os.sep), name, tuple(roots), levels)
+    found = _find(os.path.dirname(file), file.startswith(os.getcwd() + os.sep), name, tuple(roots), levels)
+    _look(found)
+    return found
 
 
 @cache
@@ -57,6 +119,7 @@ def folders(file: str, levels: int = _LEVELS_UP) -> Iterator[str]:
 
 def other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> str | None:
     """The sibling for another platform of a file or of a folder around it that has one of the `own` names."""
+    _look(None)
     return _other_platform(file, own, others) if file else None
 
 
@@ -80,6 +143,7 @@ def part_of(file: str, names: frozenset[str]) -> str | None:
 
     A project that is for one machine as a whole says nothing by the name of its only package.
     """
+    _look(None)
     return _part_of(os.path.dirname(file), names) if file else None
 
 
@@ -95,13 +159,13 @@ def _part_of(folder: str, names: frozenset[str]) -> str | None:
     return None
 
 
-@cache
+@remembered
 def modules(root: str) -> tuple[str, ...]:
     """The Python files of a project."""
     return tuple(below(root, (".py",)))
 
 
-@cache
+@remembered
 def entries(folder: str) -> tuple[str, ...]:
     """The names in a folder, in any order; none where it cannot be read."""
     try:
@@ -144,6 +208,7 @@ def _project(folder: str) -> str | None:
 
 def below(root: str, endings: tuple[str, ...]) -> Iterator[str]:
     """The files below a folder with these endings, no links or hidden folders; of a very large tree, the first."""
+    _look(None)
     return islice(_below(root, endings), _MOST_FILES)
 
 
@@ -156,6 +221,7 @@ def _below(root: str, endings: tuple[str, ...]) -> Iterator[str]:
 
 def beside(folder: str) -> list[str]:
     """The files of a folder."""
+    _look(None)
     try:
         return sorted(os.path.join(folder, name) for name in os.listdir(folder or "."))
     except OSError:
@@ -164,17 +230,60 @@ def beside(folder: str) -> list[str]:
 
 def read(path: str) -> bytes | None:
     """What a file of the tree holds; None where it cannot be read, or is so large that it is data."""
+    _look(None)
     try:
         with open(path, "rb") as file:
             text = file.read(_LARGEST_FILE + 1)
     except OSError:
         return None
+    _look(path)
     return text if len(text) <= _LARGEST_FILE else None
 
 
-@lru_cache(maxsize=_MOST_OPEN)
+def texts(root: str, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """The files below a folder with these endings, and what they hold; of a project that is not large they are kept."""
+    _look(root + os.sep)
+    kept, others = _texts(root, endings)
+    yield from kept
+    yield from ((path, read(path) or b"") for path in others)
+
+
+@lru_cache(maxsize=1)
+def _texts(root: str, endings: tuple[str, ...]) -> tuple[list[tuple[str, bytes]], list[str]]:
+    kept: list[tuple[str, bytes]] = []
+    room = _MOST_KEPT
+    paths = list(below(root, endings))
+    for at, path in enumerate(paths):
+        text = read(path) or b""
+        room -= len(text)
+        if room < 0:
+            return kept, paths[at:]
+        kept.append((path, text))
+    return kept, []
+
+
+def is_file(path: str) -> bool:
+    """Whether the tree has a file."""
+    found = os.path.isfile(path)
+    _look(path if found else None)
+    return found
+
+
+def is_folder(path: str) -> bool:
+    """Whether the tree has a folder."""
+    _look(None)
+    return os.path.isdir(path)
+
+
 def opened(path: str, language: str) -> Source | None:
     """A file of the tree as a source, to ask what it says of another; None where no parser should have it."""
+    source = _opened(path, language)
+    _look(path if source is not None else None)
+    return source
+
+
+@lru_cache(maxsize=_MOST_OPEN)
+def _opened(path: str, language: str) -> Source | None:
     from portlint.source import Source
     from portlint.source.prescan import Limits, refuse
 

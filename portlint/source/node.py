@@ -89,11 +89,12 @@ class Node:
 
     def ancestors(self, *types: str) -> Iterator[Node]:
         """The nodes around it, the nearest first; only those of the given types if any are given."""
-        raw = self.source.parent(self.raw)
+        parent = self.source.parent
+        raw = parent(self.raw)
         while raw is not None:
             if not types or raw.type in types:
                 yield Node(self.source, raw)
-            raw = self.source.parent(raw)
+            raw = parent(raw)
 
     def walk(self, *types: str) -> Iterator[Node]:
         """Every named node in it, itself included, in source order; only those of the given types if any are given."""

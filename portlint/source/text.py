@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 from portlint.source.decode import position
+
+WORD_BYTES = frozenset(b"_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ").union(range(0x80, 0x100))
+"""what the words of a text are made of; a character beyond ASCII may be part of a name"""
+
+
+def occurrences(text: bytes, word: bytes) -> Iterator[int]:
+    """Where a text has a whole word; `bytes.find` is many times faster here than a regular expression."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not WORD_BYTES.intersection(text[max(at - 1, 0) : at] + text[end : end + 1]):
+            yield at
+        at = text.find(word, end)
 
 
 class Lines:

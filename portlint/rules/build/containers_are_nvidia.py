@@ -15,6 +15,7 @@ https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 from portlint.rule import Assumed, Entry, Hit, Hits, Rule, at_least
 
@@ -32,6 +33,9 @@ rule = Rule(
 IMAGES = re.compile(r"(?:docker\.io/)?nvidia/\S+|nvcr\.io/nvidia/\S+")
 OF_TORCH = re.compile(r"(?:docker\.io/)?pytorch/pytorch")
 OF_CUDA = re.compile(r"cuda(\d+\.\d+)")
+OWN_IMAGES = rule.option(
+    "images", (), "images of your own that are built on NVIDIA's, such as those of a mirror; `*` stands for any part"
+)
 NVIDIA: dict[str, Assumed] = {"build.nvidia_containers": "native"}
 VARIABLES = frozenset(("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_REQUIRE_CUDA"))
 OFF = frozenset(("void", "none", "", "no"))
@@ -57,5 +61,6 @@ def is_nvidia(entry: Entry) -> bool:
     if entry.choice:
         return False
     if entry.kind == "image":
-        return bool(IMAGES.fullmatch(entry.name) or (OF_TORCH.fullmatch(entry.name) and "cuda" in entry.value))
+        own = any(fnmatchcase(entry.name, pattern) for pattern in OWN_IMAGES.value)
+        return bool(own or IMAGES.fullmatch(entry.name) or (OF_TORCH.fullmatch(entry.name) and "cuda" in entry.value))
     return entry.kind == "device" and (entry.name == "--gpus" or entry.value == "nvidia")

@@ -55,6 +55,9 @@ USES_TORCH = (
 )  # fmt: skip
 """packages whose devices are PyTorch's"""
 TAKES_A_DEVICE = frozenset(("dev", "device", "device_map", "map_location", "target_device", "torch_device"))
+OWN_PARAMETERS = rule.option(
+    "device-parameters", (), "parameters of your own functions and classes that take a device, as `device` does"
+)
 RECORDS = frozenset(("SimpleNamespace", "Mock", "MagicMock"))
 """what stands for something else in tests: nothing is put on a device"""
 TAKES_A_DEVICE_FIRST = frozenset(
@@ -195,7 +198,7 @@ def _decides(value: Node) -> bool:
         case "keyword_argument":
             return _is_taken(parent, value)
         case "default_parameter" | "typed_default_parameter":
-            taken = parent["name"].text in TAKES_A_DEVICE and not parent.role("default-not-used")
+            taken = parent["name"].text in _device_names() and not parent.role("default-not-used")
             return taken and not _only_scales(parent)
         case "assignment":
             return _is_kept(parent["left"], value)
@@ -212,7 +215,7 @@ def _is_taken(keyword: Node, value: Node) -> bool:
     """Whether a keyword argument puts something on the device."""
     call = next(keyword.ancestors("call"), None)
     name = keyword["name"].text
-    if call is None or (name not in TAKES_A_DEVICE and value.type != "call"):
+    if call is None or (name not in _device_names() and value.type != "call"):
         return False
     function = call["function"].text.rpartition(".")[2]
     if function in RECORDS or _is_one_of_several(call):
@@ -227,7 +230,11 @@ def _is_kept(target: Node, value: Node) -> bool:
         uses = [use for use in target.uses if use.function == value.function] if target.type == "identifier" else []
         if not any(map(_is_placing, uses)):
             return False
-    return "cuda" not in name and (name in TAKES_A_DEVICE or value.type == "call")
+    return "cuda" not in name and (name in _device_names() or value.type == "call")
+
+
+def _device_names() -> frozenset[str]:
+    return TAKES_A_DEVICE.union(OWN_PARAMETERS.value)
 
 
 def _is_placing(use: Node) -> bool:
@@ -256,7 +263,7 @@ def _is_passed(call: Node, value: Node) -> bool:
 def _is_of_arguments(pair: Node) -> bool:
     """Whether an entry of a dictionary becomes a keyword argument: `f(**{"device": "cuda"})`."""
     table = pair.parent
-    if table is None or table.parent is None or pair["key"].constant not in TAKES_A_DEVICE:
+    if table is None or table.parent is None or pair["key"].constant not in _device_names():
         return False
     named = _named(table)
     places = [table] if named is None else named.uses

@@ -34,8 +34,8 @@ X64 = ("enable_x64", "ENABLE_X64")
 
 @rule.calls(*TORCH_CREATORS, ".to", ".type")
 def asked(call: Node) -> Hits:
-    if not call.role("guarded-call"):
-        for dtype, guards in call.asked_for("complex128"):
+    for dtype, guards in call.asked_for("complex128"):
+        if not call.role("guarded-call"):
             is_torch = dtype.type == "attribute" and dtype.name in ("torch.complex128", "torch.cdouble")
             edits = (replace(dtype["attribute"], "complex64"),) if is_torch else ()
             yield Hit(dtype, guards=guards, edits=edits)

@@ -30,8 +30,8 @@ CREATORS = ("view_as_complex", "polar", "complex", "stft")
 
 @rule.calls(*TORCH_CREATORS, ".to", ".type")
 def asked(call: Node) -> Hits:
-    if not call.role("guarded-call"):
-        for dtype, guards in call.asked_for("complex64"):
+    for dtype, guards in call.asked_for("complex64"):
+        if not call.role("guarded-call"):
             yield Hit(dtype, guards=guards)
 
 

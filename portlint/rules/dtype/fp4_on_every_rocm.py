@@ -29,10 +29,11 @@ PRODUCT = re.compile(
     r"(gemm|matmul|mm|linear|moe|asm)\w*(fp4|a4w4)|(fp4|a4w4)\w*(gemm|matmul|mm|linear|moe)", re.IGNORECASE
 )
 OTHER_WAY = re.compile(r"emulat|dequant|unpack|fake|simul|reference|ref_|_ref|supports?_|has_|is_", re.IGNORECASE)
+SPELLINGS = ("fp4", "FP4", "Fp4", "a4w4", "A4W4")
 
 
-@rule.python("((if_statement condition: (_) @test consequence: (_) @body))")
-@rule.python("((elif_clause condition: (_) @test consequence: (_) @body))")
+@rule.python("((if_statement condition: (_) @test consequence: (_) @body))", mentions=SPELLINGS)
+@rule.python("((elif_clause condition: (_) @test consequence: (_) @body))", mentions=SPELLINGS)
 def branch(test: Node, body: Node) -> Hits:
     if not test.asks("torch.version.hip"):
         return

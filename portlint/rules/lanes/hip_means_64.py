@@ -47,9 +47,9 @@ SPOKEN_OF = re.compile(r"\b(warp|wave|wavefront)\b", re.IGNORECASE)
 @rule.cuda("(enumerator name: (identifier) @name value: (_) @value)")
 def platform_constant(name: Node, value: Node) -> Hits:
     lanes = value.constant
-    if not _is_multiple(lanes) or NAMED.match(value.text) or not name.role("every-hip"):
+    if not _is_multiple(lanes) or NAMED.match(value.text):
         return  # what is derived from a width is wrong where that is
-    if _is_width(name.text) or (lanes == 64 and _splits_threads(name)):
+    if (_is_width(name.text) or (lanes == 64 and _splits_threads(name))) and name.role("every-hip"):
         others = [_given(use) for use in name.uses]
         if any(one == lanes // 2 for one in others) or (lanes == 64 and name.role("warp-size")):
             yield Hit(name if value.type == "preproc_arg" else value, guards=(*value.guards, on_platform("rocm")))
@@ -66,10 +66,11 @@ def platform_function(value: Node) -> Hits:
 def platform_choice(value: Node) -> Hits:
     lanes = value.constant
     parent = value.parent
-    if not _is_multiple(lanes) or parent is None or not value.role("every-hip"):
+    if not _is_multiple(lanes) or parent is None:
         return
     name, others = _choice(value, parent)
-    if name and lanes // 2 in others and (_is_width(name) or (lanes == 64 and _is_spoken_of(value, name))):
+    width = name and lanes // 2 in others and (_is_width(name) or (lanes == 64 and _is_spoken_of(value, name)))
+    if width and value.role("every-hip"):
         yield Hit(value, guards=(*value.guards, on_platform("rocm")))
 
 

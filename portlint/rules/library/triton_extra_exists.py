@@ -44,13 +44,13 @@ TCGEN05 = ("tcgen05_mma", "tcgen05_mma_scaled", "tcgen05_copy", "tcgen05_commit"
 GLUON = "triton.experimental.gluon.language.nvidia"
 
 
-@rule.python("(import_from_statement module_name: (dotted_name) @module) @statement")
+@rule.python("(import_from_statement module_name: (dotted_name) @module) @statement", mentions=("triton",))
 def imported(statement: Node, module: Node) -> Hits:
     names = [one for one in statement.children if one != module]
     for one in names:
         name, local = one.get("name") or one, one.get("alias") or one
         vendor = triton_vendor(module.text) or triton_vendor(f"{module.text}.{name.text}")
-        uses = [use for use in local.uses if _is_use(use)]
+        uses = [use for use in local.uses if _is_use(use)] if vendor else []
         if not vendor or name.text in ON_BOTH or not uses or _has_twin(statement, local.text):
             continue
         guards = (*statement.guards, one_runs(uses))

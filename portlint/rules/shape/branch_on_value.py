@@ -32,6 +32,10 @@ ANYWHERE = {"shape.value_branches": "native"}
 IN_EVERY_STEP = {"shape.value_branches": "native", "sync.host_read": "native"}
 TRACED = {"shape.traced_branches": "native"}
 LEAVES = ("return_statement", "break_statement", "continue_statement")
+ABOUT_OBJECTS = frozenset("isinstance issubclass hasattr callable".split())
+IDENTITY = frozenset(("is", "is not"))
+NO_NUMBER = frozenset("none string concatenated_string".split())
+"""what no tensor is compared with"""
 PASS_ON = frozenset(("not_operator", "boolean_operator", "parenthesized_expression"))
 
 
@@ -42,7 +46,7 @@ PASS_ON = frozenset(("not_operator", "boolean_operator", "parenthesized_expressi
 @rule.python("(assert_statement . (_) @test)")
 def branch(test: Node) -> Hits:
     if test.source.imports("torch"):
-        for value in _deciding(test):
+        for value in filter(_may_be_read, _deciding(test)):
             if _is_read(value) and not value.role("at-rest"):
                 every = value.role("step-loop") and not value.role("occasional")
                 yield Hit(value, assumes=IN_EVERY_STEP if every else ANYWHERE)
@@ -61,6 +65,17 @@ def _deciding(test: Node) -> Iterator[Node]:
             yield from _deciding(child)
     else:
         yield test
+
+
+def _may_be_read(value: Node) -> bool:
+    """Whether a test may concern the value of a tensor, by its form: `x is None` and `isinstance(x, A)` do not."""
+    if value.type == "call":
+        return value["function"].text not in ABOUT_OBJECTS
+    if value.type == "comparison_operator":
+        return not any(raw.type in IDENTITY for raw in value.raw.children) and not any(
+            one.type in NO_NUMBER for one in value.children
+        )
+    return value.type not in NO_NUMBER
 
 
 def _is_read(value: Node) -> bool:

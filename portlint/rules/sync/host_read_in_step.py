@@ -26,6 +26,9 @@ rule = Rule(
 )
 
 
+STEPS = rule.option(
+    "steps", (), "functions of your own that are one step, as `train_step` is: names without their class"
+)
 READS = frozenset(("item", "tolist", "cpu", "numpy"))
 
 
@@ -68,9 +71,14 @@ def _is_read_at_once(copy: Node) -> bool:
 def _in_every_step(call: Node) -> bool:
     if any(True for _ in call.ancestors("assert_statement", "raise_statement")):
         return False  # a test needs the value at once
-    if not call.source.imports("torch") or not call.role("step-loop") or call.role("occasional"):
+    if not call.source.imports("torch") or not _is_in_a_step(call) or call.role("occasional"):
         return False
     return not any(_waits(earlier) for earlier in _before(call))
+
+
+def _is_in_a_step(call: Node) -> bool:
+    function = call.function
+    return call.role("step-loop") or (function is not None and function["name"].text in STEPS.value)
 
 
 def _before(call: Node) -> list[Node]:

@@ -27,6 +27,7 @@ rule = Rule(
 )
 
 MARKS = frozenset(("mark_step", "sync", "step_closure", "add_step_closure", "hpu_wrap", "wrap_in_hpu_graph", "compile"))
+OWN_MARKS = rule.option("marks", (), "functions of your own that mark a step, or run what was gathered")
 LAZY = {"habana_frameworks": "hpu", "torch_xla": "xla"}
 """packages that make tensors lazy, and the platform that they are for"""
 READS = frozenset(("item", "tolist", "cpu", "numpy", "synchronize"))
@@ -52,7 +53,7 @@ def _ends_steps(loop: Node) -> bool:
     if "MpDeviceLoader" in names or "ParallelLoader" in names:
         return True
     called = [call.last_name for call in loop["body"].walk("call")]
-    return any(name in MARKS or name in READS or "optimizer_step" in name for name in called)
+    return any(name in MARKS or name in OWN_MARKS.value or name in READS or "optimizer_step" in name for name in called)
 
 
 def _marks_behind(function: Node, loop: Node) -> bool:

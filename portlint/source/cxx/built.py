@@ -34,7 +34,7 @@ _MOST_FILES = 600
 """that are looked at between a header and the source files that bring it in"""
 
 
-@cache
+@nearby.remembered
 def build_guards(file: str) -> tuple[Guard, ...]:
     """The condition under which the build compiles a file; nothing where that is not known."""
     ways = dict.fromkeys(_ways(file)) if file else {}
@@ -68,7 +68,7 @@ def _ways(file: str) -> list[tuple[Guard, ...]]:
     return ways
 
 
-@cache
+@nearby.remembered
 def _listed(file: str) -> list[tuple[Guard, ...]]:
     """The conditions of the lists and of the Python that name a file."""
     return [*_named(file), *jit_guards(file)]
@@ -87,13 +87,13 @@ def _named(file: str) -> Iterator[tuple[Guard, ...]]:
 def _guards_of_setup(file: str) -> tuple[Guard, ...]:
     """The architectures of the nearest setup.py, where it builds for variants and leaves nothing to the user."""
     setup = next(
-        (one for folder in nearby.folders(file) if os.path.isfile(one := os.path.join(folder, "setup.py"))), ""
+        (one for folder in nearby.folders(file) if nearby.is_file(one := os.path.join(folder, "setup.py"))), ""
     )
     built = _architectures_of(setup) if setup else frozenset()
     return (Guard(runs_on_device(built), True, "the architectures of setup.py", 0),) if built else ()
 
 
-@cache
+@nearby.remembered
 def _architectures_of(setup: str) -> frozenset[Built]:
     """The architectures that a setup.py always builds for; a list without variants may only be an old one."""
     source = nearby.opened(setup, "python")
@@ -104,7 +104,7 @@ def _architectures_of(setup: str) -> frozenset[Built]:
     return built if any(one.suffix for one in built) else frozenset()
 
 
-@cache
+@nearby.remembered
 def is_listed_near(file: str) -> bool:
     """Whether a build of the folders above a file lists sources at all."""
     return any(
@@ -114,7 +114,7 @@ def is_listed_near(file: str) -> bool:
     )
 
 
-@cache
+@nearby.remembered
 def _guards_of_folder(folder: str) -> tuple[Guard, ...]:
     """The conditions under which CMake lists of the folders above bring in that of a folder."""
     for above in nearby.folders(folder):
@@ -125,7 +125,7 @@ def _guards_of_folder(folder: str) -> tuple[Guard, ...]:
     return ()
 
 
-@cache
+@nearby.remembered
 def _subfolders(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
     """The folders that a CMake list adds, and the tests around that."""
     source = nearby.opened(path, "cmake")
@@ -134,7 +134,7 @@ def _subfolders(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
     return tuple((_plain(one.arguments[0].text), one.guards) for one in added)
 
 
-@cache
+@nearby.remembered
 def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
     """Every source file that a build names: a pattern relative to its folder, and the tests around it."""
     source = nearby.opened(path, language)

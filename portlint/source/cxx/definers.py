@@ -29,7 +29,7 @@ def is_defined_for(file: str, name: str) -> bool:
     return file in including or (bool(users) and including.issuperset(users))
 
 
-@cache
+@nearby.remembered
 def _including(root: str, name: str) -> frozenset[str]:
     """The headers of a project that define a name, and all files that include one of them, however indirectly."""
     headers = (header for header in nearby.below(root, CXX_HEADERS) if _defines(header, name))

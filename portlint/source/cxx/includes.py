@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -172,14 +172,14 @@ def headers_of(path: str, text: bytes, preprocessor: Preprocessor) -> list[Heade
     return list(found.values())
 
 
-@cache
+@nearby.remembered
 def headers_of_file(path: str) -> list[Header]:
     """The headers of the tree that a file includes, read from the file itself."""
     parts = _read(path)
     return headers_of(path, parts[0], parts[1]) if parts is not None else []
 
 
-@cache
+@nearby.remembered
 def _followed_in(path: str) -> list[tuple[int, str]]:
     parts = _read(path)
     return _followed(path, parts[0]) if parts is not None else []
@@ -191,7 +191,7 @@ def mentions(path: str, name: str) -> bool:
     return parts is not None and name.encode() in parts[0]
 
 
-@cache
+@nearby.remembered
 def include_guards(user: str, header: str) -> tuple[Guard, ...]:
     """The conditions around the `#include` by which a file brings a header in; nothing where it does so twice."""
     parts = _read(user)
@@ -214,7 +214,7 @@ def _guards_of_text(user: str, place: int) -> tuple[Guard, ...]:
     return (Guard(runs_on_device(built), True, name, 0),) if built else ()
 
 
-@cache
+@nearby.remembered
 def _literals(path: str) -> tuple[bytes, tuple[tuple[int, int], ...]]:
     """What a file holds, and where its string literals stand in that."""
     text = nearby.read(path) or b""
@@ -230,7 +230,7 @@ def _followed(path: str, text: bytes) -> list[tuple[int, str]]:
     return [(start, header) for start, header in named if header is not None]
 
 
-@cache
+@nearby.remembered
 def _read(path: str) -> tuple[bytes, Preprocessor, frozenset[str]] | None:
     text = nearby.read(path)
     if text is None or b"\0" in text:
@@ -256,7 +256,7 @@ def externs_of(masked: bytes) -> frozenset[str]:
     return frozenset(name.decode() for name in _EXTERN.findall(masked))
 
 
-@cache
+@nearby.remembered
 def builds_with_torch(setup: str) -> bool:
     """Whether a setup.py speaks of torch."""
     return b"torch" in (nearby.read(setup) or b"")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -51,7 +50,7 @@ class _Scripts(msgspec.Struct, frozen=True):
     """those that give a name like `sm89_nvcc_flags` a value"""
 
 
-@cache
+@nearby.remembered
 def jit_guards(file: str) -> list[tuple[Guard, ...]]:
     """The conditions of each place that has Python compile a file: the devices that its architectures run on."""
     root = nearby.project(file)
@@ -82,7 +81,7 @@ def _limited(expression: Expression, known: dict[str, frozenset[Built]]) -> Expr
     return Op(expression.operator, tuple(_limited(one, known) for one in expression.operands))
 
 
-@cache
+@nearby.remembered
 def _macro(root: str, name: str) -> frozenset[Built]:
     """The architectures for which Python defines a macro; nothing where others may define it, or define it for all."""
     ways = [
@@ -96,7 +95,7 @@ def _macro(root: str, name: str) -> frozenset[Built]:
     return frozenset().union(*ways)
 
 
-@cache
+@nearby.remembered
 def _macros_of(root: str) -> frozenset[str]:
     """The macros that the C++ files of a project define, and every word of its CMake files."""
     found: set[bytes] = set()
@@ -107,7 +106,7 @@ def _macros_of(root: str) -> frozenset[str]:
     return frozenset(map(os.fsdecode, found))
 
 
-@cache
+@nearby.remembered
 def _scripts(root: str) -> _Scripts:
     found = _Scripts({}, {}, {})
     for path in nearby.below(root, (".py",)):
@@ -137,7 +136,7 @@ def _named_in(script: str, file: str, stem: str) -> Iterator[tuple[Guard, ...]]:
             yield ()
 
 
-@cache
+@nearby.remembered
 def _strings(script: str) -> tuple[tuple[frozenset[Built], str], ...]:
     """The strings of a Python file that may be a path or a flag, each with the architectures that go with it."""
     source = nearby.opened(script, "python")
@@ -264,7 +263,7 @@ class _Script:
         return given or frozenset((Built(int(plain[1]), "", ptx=True),))
 
 
-@cache
+@nearby.remembered
 def _given(root: str, name: str) -> frozenset[Built]:
     """The architectures in the flags that Python files of a project give a name."""
     found: set[Built] = set()

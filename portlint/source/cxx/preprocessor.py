@@ -14,6 +14,7 @@ from functools import cached_property
 import msgspec
 
 from portlint.condition import Expression, Guard, Literal, Name, Op
+from portlint.naming import declared
 from portlint.source.cxx.conditions import (
     FALSE,
     UNREADABLE,
@@ -115,13 +116,17 @@ class _MacroStates:
 
     def defined(self, name: str) -> Expression:
         """Whether the macro is defined, in terms of macros that the file does not define."""
-        state = None if name in self._undone else self._states.get(name)
+        state = self._state(name)
         return state[0] if state else Op("defined", (Name(name),))
 
     def value(self, name: str) -> Expression:
         """What the macro comes to, in terms of names that the file does not define."""
-        state = None if name in self._undone else self._states.get(name)
+        state = self._state(name)
         return state[1] if state else Name(name)
+
+    def _state(self, name: str) -> tuple[Expression, Expression] | None:
+        """What the file's definitions say; nothing of what the project has declared."""
+        return None if name in self._undone or declared(name) is not None else self._states.get(name)
 
     def define(self, macro: Macro, guards: tuple[Guard, ...]) -> None:
         """Take note of a definition under its guards."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
 
 from portlint.condition import Guard, Literal, Name, Op
+from portlint.source import nearby
 from portlint.source.cxx.users import files_of
 from portlint.source.language import CXX_COMPILED, CXX_HEADERS
 from portlint.source.nearby import project
@@ -24,7 +24,7 @@ _FOLDERS_UP = 4
 """how far above a file a folder for CUDA is looked for"""
 
 
-@cache
+@nearby.remembered
 def twin_guards(file: str) -> tuple[Guard, ...]:
     """That a file with a twin is not built for AMD; nothing for a file without one."""
     twin = _twin(file)
@@ -49,7 +49,7 @@ def _generation_guards(file: str) -> tuple[Guard, ...]:
     return ()
 
 
-@cache
+@nearby.remembered
 def _generations_in(root: str | None) -> frozenset[tuple[int, frozenset[str]]]:
     names = map(os.path.basename, files_of(root) if root else ())
     return frozenset((number, _words(name)) for name in names if (number := _generation(name)))
@@ -115,9 +115,6 @@ def _first(folder: str, names: set[str], extensions: tuple[str, ...]) -> str | N
     return next((one for name in sorted(names) for end in extensions if (one := name + end) in files), None)
 
 
-@cache
+@nearby.remembered
 def _files(folder: str) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(folder or "."))
-    except OSError:
-        return frozenset()
+    return frozenset(nearby.entries(folder))

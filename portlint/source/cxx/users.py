@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
 
 from portlint.source import nearby
 from portlint.source.language import CXX_COMPILED, CXX_HEADERS
@@ -21,7 +20,7 @@ _MOST_USERS = 60
 """of one header, those of its users included; one with more is for everybody"""
 
 
-@cache
+@nearby.remembered
 def users_of(header: str) -> list[str]:
     """The files that include a header; of a header outside any project, those of its folder."""
     if not header:
@@ -32,7 +31,7 @@ def users_of(header: str) -> list[str]:
     return [user for user, path in named if user != header and _means(user, path, header)]
 
 
-@cache
+@nearby.remembered
 def all_users_of(header: str) -> list[str]:
     """The files that include a header, directly or through others; nothing where there are too many to read."""
     found: list[str] = []
@@ -47,7 +46,7 @@ def all_users_of(header: str) -> list[str]:
     return found
 
 
-@cache
+@nearby.remembered
 def sources_in(folder: str) -> list[str]:
     """The files of a folder that a build compiles, headers left out."""
     return _files_in(folder, CXX_COMPILED)
@@ -61,12 +60,12 @@ def _means(user: str, path: str, header: str) -> bool:
     return near == header if near is not None else True
 
 
-@cache
+@nearby.remembered
 def _near(folder: str, path: str) -> str | None:
     return nearby.find(os.path.join(folder, ""), path, INCLUDE_ROOTS)
 
 
-@cache
+@nearby.remembered
 def _included(folder: str, *, below: bool) -> dict[str, list[tuple[str, str]]]:
     """For the headers that files of a folder include: base name -> the including file, and the path it includes."""
     users: dict[str, list[tuple[str, str]]] = {}
@@ -78,7 +77,7 @@ def _included(folder: str, *, below: bool) -> dict[str, list[tuple[str, str]]]:
     return users
 
 
-@cache
+@nearby.remembered
 def files_of(root: str) -> list[str]:
     """The C++ files of a project."""
     return list(nearby.below(root, CXX_COMPILED + CXX_HEADERS))

@@ -7,7 +7,6 @@ spells it for nvcc adds the suffix: `if major == 12: return "0f"`.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import Environment, Guard, Literal, Name, Op, is_live
@@ -24,7 +23,7 @@ _SUFFIX = re.compile(r"\d?[af]")
 _CLAUSES = ("block", "elif_clause", "else_clause")
 
 
-@cache
+@nearby.remembered
 def variant_guards(file: str) -> tuple[Guard, ...]:
     """That the build is not the plain one of a part for which the project always adds a suffix."""
     root = nearby.project(file) if file else None
@@ -36,7 +35,7 @@ def variant_guards(file: str) -> tuple[Guard, ...]:
     return (Guard(condition, True, "the project builds for architecture-specific variants", 0),)
 
 
-@cache
+@nearby.remembered
 def _suffixed(root: str) -> tuple[tuple[int, int], ...]:
     """The capabilities that every script of a project which makes flags from one gives a suffix."""
     scripts: list[str] = []

@@ -145,16 +145,19 @@ class PythonAnalysis(Analysis):
         function = call["function"]
         converts = function.type == "attribute" and function["attribute"].text in ("to", "type")
         made_there = converts or self.argument(call, None, "device") is not None
-        if not made_there or not self.imports("torch") or not self.role(call, "on-device"):
+        if not made_there or not self.imports("torch"):
             return []
         given = self.argument(call, None, "dtype")
         arguments = [*(self.arguments(call)[:2] if converts else []), *([given] if given is not None else [])]
-        return [
-            (argument, (*call.guards, *place.guards))
+        asked = [
+            (argument, place)
             for argument in arguments
             for named, place in self.dtypes(argument)
             if named == dtype and place.name.startswith("torch.")
         ]
+        if not asked or not self.role(call, "on-device"):
+            return []
+        return [(argument, (*call.guards, *place.guards)) for argument, place in asked]
 
     def dtypes(self, node: Node) -> list[tuple[str, Node]]:
         """The dtypes that an expression may name: both arms of a conditional, by the name that it was given."""

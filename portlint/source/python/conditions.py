@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
+from portlint.naming import declared
 from portlint.source.python import predicates, users
 from portlint.source.python.constants import constant
 
@@ -100,6 +101,8 @@ def condition(scopes: Scopes, node: Node, depth: int = _DEPTH) -> Expression:
         case "true" | "false" | "integer" | "float" | "string" | "tuple" | "list" | "set" | "unary_operator":
             value = constant(scopes, node)
             return UNANSWERABLE if value is None else Literal(value)
+        case "call" | "attribute" | "identifier" if declared(_last(node.get("function") or node)) is not None:
+            return Name(_last(node.get("function") or node))  # whatever its definition says
         case "call":
             return _call(scopes, node, depth)
         case "subscript":

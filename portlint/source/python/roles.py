@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import names, words_of
@@ -706,11 +706,11 @@ def _is_occasional(test: Node) -> bool:
 def _package_of(file: str) -> str | None:
     """The folder of the outermost package around a file."""
     around = nearby.folders(file) if file else ()
-    packages = [one for one in around if os.path.isfile(os.path.join(one, "__init__.py"))]
+    packages = [one for one in around if nearby.is_file(os.path.join(one, "__init__.py"))]
     return packages[-1] if packages else None
 
 
-@cache
+@nearby.remembered
 def _selects_gpu(package: str) -> bool:
     """Whether code of a package that is no test makes one GPU the current one of its process."""
     return any(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -114,21 +114,10 @@ class Scopes:
     def uses(self, name: str) -> list[Node]:
         """Every use of a name, as an identifier or as an attribute; not as that of a definition or a keyword."""
         if name not in self._uses:
-            root = self.source.tree.root_node
-            found = [root.descendant_for_byte_range(start, start + len(name.encode())) for start in self._places(name)]
-            nodes = [Node(self.source, raw) for raw in found if raw is not None and raw.type == "identifier"]
+            found = self.source.identifiers(name.encode())
+            nodes = [Node(self.source, raw) for raw in found if raw.type == "identifier"]
             self._uses[name] = [one for one in nodes if one.parent is None or one.parent.get("name") != one]
         return self._uses[name]
-
-    def _places(self, name: str) -> Iterator[int]:
-        """Where the text has a word; `bytes.find` is many times faster here than a regular expression."""
-        text, word = self.source.text, name.encode()
-        at = text.find(word)
-        while at >= 0:
-            end = at + len(word)
-            if not _is_word(text[at - 1 : at]) and not _is_word(text[end : end + 1]):
-                yield at
-            at = text.find(word, end)
 
     def callers(self, function: Node) -> list[Node]:
         """The calls of a function by its bare name, or as a method of `self` or `cls`."""
@@ -270,10 +259,6 @@ def _gather(source: Source) -> tuple[dict[str, str], dict[str, dict[int, list[Bi
         for bindings in scoped.values():
             bindings.sort(key=lambda one: one.start)
     return imports, table
-
-
-def _is_word(char: bytes) -> bool:
-    return char.isalnum() or char == b"_" or char > b"\x7f"
 
 
 _BINDERS = frozenset(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from portlint.source import nearby
 from portlint.source.node import Node
 from portlint.source.python.scopes import Binding, Scopes
+from portlint.source.text import occurrences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ _DECORATORS_THAT_KEEP = re.compile(
 """decorators that hand a function to nobody"""
 
 
-@cache
+@nearby.remembered
 def imports_of(file: str) -> tuple[Node, ...]:
     """The statements by which other files of the project import a module, tests left out where others do as well.
 
@@ -161,12 +162,12 @@ def scopes_of(source: Source) -> Scopes:
     return Scopes(source)
 
 
-@cache
+@nearby.remembered
 def _importing(root: str) -> dict[bytes, tuple[str, ...]]:
     """The Python files of a project by each word of what they import."""
     found: dict[bytes, dict[str, None]] = {}
-    for path in nearby.modules(root):
-        for _, module, names, modules in _IMPORT.findall(nearby.read(path) or b""):
+    for path, text in nearby.texts(root, (".py", ".ipynb")):
+        for _, module, names, modules in _IMPORT.findall(text) if path.endswith(".py") else ():
             words = [*module.split(b".")[-1:], *_WORD.findall(names), *_WORD.findall(modules)]
             for word in words:
                 found.setdefault(word, {})[path] = None
@@ -277,12 +278,12 @@ def _is_imported(definition: Node) -> bool:
     return bool(importers & _files_with(root, definition["name"].text))
 
 
-@cache
+@nearby.remembered
 def _files_with(root: str, name: str) -> frozenset[str]:
     """The Python files and notebooks of a project that have a word."""
-    raw, word = name.encode(), re.compile(rb"\b%s\b" % name.encode())
-    texts = ((path, nearby.read(path) or b"") for path in nearby.below(root, (".py", ".ipynb")))
-    return frozenset(path for path, text in texts if raw in text and word.search(text))
+    word = name.encode()
+    texts = nearby.texts(root, (".py", ".ipynb"))
+    return frozenset(path for path, text in texts if next(occurrences(text, word), None) is not None)
 
 
 def _is_put_together(name: str, text: bytes) -> bool:
@@ -366,7 +367,7 @@ def _is_missing(module: str, root: str) -> bool:
     if not packages or not packages[0] or name.startswith("_") or _MADE_BY_BUILDS.search(name):
         return False
     folder = next(
-        (one for one in (os.path.join(root, top, *packages) for top in ("", "src")) if os.path.isdir(one)), None
+        (one for one in (os.path.join(root, top, *packages) for top in ("", "src")) if nearby.is_folder(one)), None
     )
     if folder is None:
         return False
@@ -376,7 +377,7 @@ def _is_missing(module: str, root: str) -> bool:
     return not any(entry.partition(".")[0] == name for entry in nearby.entries(folder))
 
 
-@cache
+@nearby.remembered
 def _is_exported(file: str, name: str) -> bool:
     """Whether a name stands in `__all__` of its module, or in the `__init__.py` of a package around it."""
     word = re.compile(rb"\b" + name.encode() + rb"\b")

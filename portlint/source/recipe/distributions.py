@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import words_of
@@ -27,7 +26,7 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@cache
+@nearby.remembered
 def own(file: str) -> frozenset[str]:
     """The distributions that the manifests beside a recipe and above it make, by their normalised names."""
     root = nearby.project(file)
@@ -51,9 +50,9 @@ def static(manifest: str, key: str) -> Node | None:
     return _pairs(manifest).get(key)
 
 
-@cache
+@nearby.remembered
 def _pairs(manifest: str) -> dict[str, Node]:
-    source = nearby.opened(manifest, "toml") if os.path.isfile(manifest) else None
+    source = nearby.opened(manifest, "toml") if nearby.is_file(manifest) else None
     pairs = source.root.walk("pair") if source is not None else ()
     return {f"{table_of(pair)}.{pair.children[0].text}": pair.children[-1] for pair in pairs}
 
@@ -68,7 +67,7 @@ def table_of(pair: Node) -> str:
 
 def setups(script: str) -> Iterator[Node]:
     """The calls of `setup()` in a setup.py."""
-    source = nearby.opened(script, "python") if os.path.isfile(script) else None
+    source = nearby.opened(script, "python") if nearby.is_file(script) else None
     for call in source.root.walk("call") if source is not None else ():
         if call.name in _SETUP_CALLS:
             yield call
@@ -79,7 +78,7 @@ def is_setup(call: Node) -> bool:
     return call.name in _SETUP_CALLS
 
 
-@cache
+@nearby.remembered
 def is_built_on(file: str, module: str) -> bool:
     """Whether most modules below the folder of a manifest import a module first of all, on whatever machine."""
     if os.path.basename(file) not in ("pyproject.toml", "setup.py"):
@@ -89,7 +88,7 @@ def is_built_on(file: str, module: str) -> bool:
     return len(texts) >= _FEW and 2 * sum(importing.search(text) is not None for text in texts) > len(texts)
 
 
-@cache
+@nearby.remembered
 def is_required_on(file: str, package: str, words: frozenset[str]) -> bool:
     """Whether a manifest of the project requires a package by name where the platform is one of these words."""
     root = nearby.project(file)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from functools import cache
 
 from portlint.condition import PLATFORM_WORDS, Guard, Name, Op
 from portlint.source import nearby
@@ -30,14 +29,14 @@ _FOR_ALL = frozenset(
 """words in the names of requirements files that are for every installation"""
 
 
-@cache
+@nearby.remembered
 def is_for_itself(file: str) -> bool:
     """Whether a recipe is for the project's own tests: what these run on says nothing of where the project runs."""
     of_github = "gh" in re.split(r"[^a-z0-9]+", nearby.within(file, file).lower())  # not gh200, which is a machine
     return of_github or not _OWN.isdisjoint(_words(file)[:-1])
 
 
-@cache
+@nearby.remembered
 def is_optional(file: str) -> bool:
     """Whether a requirements file is for a part of the project that its name says, as `requirements-docs.txt`."""
     name = os.path.basename(file).lower().removesuffix(".txt").rpartition(".")[2]
@@ -50,7 +49,7 @@ def _words(file: str) -> list[str]:
     return [word for word in re.split(r"[^a-z]+", path.lower()) if word]
 
 
-@cache
+@nearby.remembered
 def guards(file: str) -> tuple[Guard, ...]:
     """What the name of a recipe says of the processor and of the platform that it is for, and the names of others."""
     return (*processors.of_path(nearby.within(file, file)), *_by_platform(file))
@@ -88,7 +87,7 @@ def one_of(words: frozenset[str]) -> Op:
     return Op("or", tuple(Name(f"is_{word}") for word in sorted(words)))
 
 
-@cache
+@nearby.remembered
 def _served(folder: str, whole: bool) -> dict[tuple[str, str], str]:
     """(kind of recipe, platform) -> the recipe that is named for it, in a whole project or just in a folder."""
     found: dict[tuple[str, str], str] = {}
