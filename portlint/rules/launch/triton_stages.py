@@ -134,7 +134,9 @@ def _written(values: Mapping[str, object]) -> str:
 
 def _is_pruned_somewhere(config: Node) -> bool:
     """Whether the file drops what does not fit by itself."""
-    return any(keyword["name"].text == "prune_configs_by" for keyword in config.source.root.walk("keyword_argument"))
+    return config.source.mentions("prune_configs_by") and any(
+        keyword["name"].text == "prune_configs_by" for keyword in config.source.root.walk("keyword_argument")
+    )
 
 
 def _stage(config: Node, values: Mapping[str, Value]) -> Stage | None:

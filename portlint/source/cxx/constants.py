@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -279,13 +280,17 @@ class Constants:
         macros = self._definitions.macros(name, frame.at)
         if any(macro.parameters is not None for macro in macros):
             return []
-        found = [(self._macro(macro, frame), macro.start) for macro in macros]
         if name in self._bound and any(one.kind == "template" for one in self._definitions.declared(name, frame.at)):
             return self._bound[name]
-        if all(self._guards_at(macro.start) for macro in macros):  # otherwise the macro hides any variable
-            declared = self._definitions.declared(name, frame.at)
-            found += [(self._definition(one, frame), one.offset) for one in declared]
-        return self._all(found)
+        # Otherwise the macro hides any variable.
+        is_open = all(self._guards_at(macro.start) for macro in macros)
+        declared = self._definitions.declared(name, frame.at) if is_open else []
+        return self._all(
+            chain(
+                ((self._macro(macro, frame), macro.start) for macro in macros),
+                ((self._definition(one, frame), one.offset) for one in declared),
+            )
+        )
 
     def _macro(self, macro: Macro, frame: Frame) -> Alternatives:
         body = self._body_of(macro)
@@ -313,13 +318,15 @@ class Constants:
         return self._all((self._definition(one, frame), one.offset) for one in members)
 
     def _all(self, found: Iterable[tuple[Alternatives, int]]) -> Alternatives:
-        """Alternative definitions: unknown if one of them is."""
+        """Alternative definitions: unknown if one of them is, or if there are too many; then the rest is not looked at."""
         alternatives: Alternatives = []
         for values, offset in found:
             if not values:
                 return []
             alternatives += self._under(values, offset)
-        return alternatives if len(alternatives) <= _MOST_ALTERNATIVES else []
+            if len(alternatives) > _MOST_ALTERNATIVES:
+                return []
+        return alternatives
 
     def _under(self, values: Alternatives, offset: int) -> Alternatives:
         own = self._guards_at(offset)

@@ -34,6 +34,8 @@ _QUERY = """
 """
 _NAMES = ("identifier", "field_identifier", "type_identifier")
 _SEEN_BEFORE_DECLARED = ("type", "enum")
+_MOST_MEANT = 64
+"""definitions that one use of a name may mean: the last ones, so that looking at all uses takes no quadratic time"""
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -60,6 +62,7 @@ class Definitions:
         self._declared: dict[tuple[str, tuple[str, int]], list[Definition]] = {}
         self._elsewhere: dict[str, list[tuple[Scope, Definition]]] = {}
         self._assigned: dict[str, list[Definition]] = {}
+        self._assigned_to: dict[tuple[str, frozenset[int]], list[Definition]] = {}
         self.using: list[tuple[Scope, Node]] = []
         """the `using namespace` directives with the scopes that they work in"""
         found = [definition for root in roots for definition in self._read(root)]
@@ -72,14 +75,14 @@ class Definitions:
         """The definitions of a macro before an offset; none for a macro that is undefined somewhere."""
         if name in self._preprocessor.undefined:
             return []
-        return [macro for macro in self._preprocessor.macros.get(name, ()) if macro.start < at]
+        return [macro for macro in self._preprocessor.macros.get(name, ()) if macro.start < at][-_MOST_MEANT:]
 
     def declared(self, name: str, at: int) -> list[Definition]:
         """The declarations that a use of a name at an offset means: those of the innermost scope that has any."""
         for scope in self._scopes.at(at).chain():
             found = self._declared.get((name, scope.key))
             if found and (visible := [d for d in found if d.offset <= at or scope.kind in _SEEN_BEFORE_DECLARED]):
-                return visible
+                return visible[-_MOST_MEANT:]
         return [d for scope, d in self._elsewhere.get(name, ()) if scope.kind == "namespace" and d.offset <= at]
 
     def member(self, scope_name: str, name: str) -> list[Definition]:
@@ -91,8 +94,12 @@ class Definitions:
         assignments = self._assigned.get(name)
         if not assignments:
             return []
-        meant = {d.offset for d in self.declared(name, at)}
-        return [a for a in assignments if meant.intersection(d.offset for d in self.declared(name, a.offset))]
+        meant = frozenset(d.offset for d in self.declared(name, at))
+        if (name, meant) not in self._assigned_to:
+            self._assigned_to[name, meant] = [
+                a for a in assignments if meant.intersection(d.offset for d in self.declared(name, a.offset))
+            ]
+        return self._assigned_to[name, meant]
 
     def scope_of(self, definition: Definition) -> Scope:
         """The scope that a declaration puts its name into."""

@@ -1,0 +1,1 @@
+"""Fuzzers: texts that nobody would write, and what has to hold for them all the same."""
