@@ -28,11 +28,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from portlint.cli.check import selectors, targets_of
+from portlint.cli.check import targets_of
 from portlint.config import Config
 from portlint.finding import FileResult
 from portlint.fix import Change, Unfit, edits_of, fix, unified, write
 from portlint.run import Request, scanner, tasks_of
+from portlint.settings import selectors
 from portlint.source.decode import decode
 from portlint.source.language import by_name
 
@@ -107,7 +108,7 @@ def main(
             (diffs / (one.change.path.replace("/", "+") + ".diff")).write_bytes(as_read(one))
     for line in summary(checked, again, problems):
         click.echo(line)
-    chosen = random.Random(seed).sample(checked, min(sample, len(checked)))  # noqa: S311
+    chosen = random.Random(seed).sample(checked, min(sample, len(checked)))
     for one in chosen:
         sys.stdout.flush()
         sys.stdout.buffer.write(as_read(one))
@@ -127,7 +128,8 @@ def summary(checked: list[Checked], again: int, problems: Counter[str]) -> Itera
         places = {(*found.order[:-1], found.safe) for made_at_once in one.change.rounds for found in made_at_once}
         made.update(f"{place[5]} ({'safe' if place[6] else 'unsafe'})" for place in places)
         files.update({f"{place[5]} ({'safe' if place[6] else 'unsafe'})" for place in places})
-    left, new = (sum((getattr(one, name) for one in checked), Counter()) for name in ("left", "new"))
+    left: Counter[str] = sum((one.left for one in checked), Counter())
+    new: Counter[str] = sum((one.new for one in checked), Counter())
     yield f"files changed: {len(checked)}"
     yield f"fixes made: {sum(made.values())}"
     yield f"files that parse worse: {sum(one.worse for one in checked)}"

@@ -18,7 +18,7 @@ from portlint import __version__, baseline, config, report, shard
 from portlint.annotated import PANEL
 from portlint.detect import RuleSet
 from portlint.finding import FileResult, Report, Summary
-from portlint.fix import choose, is_wanted, rewrite
+from portlint.fix import choose, edits_of, is_wanted, rewrite
 from portlint.mistake import Mistake
 from portlint.readiness import history
 from portlint.rules import discover
@@ -168,7 +168,7 @@ def _check_places(result: FileResult, text: bytes, kind: str) -> None:
 
 def _check_fixes(result: FileResult, text: bytes, kind: str) -> None:
     for unsafe in (False, True):
-        edits, _ = choose(one for one in result.findings if is_wanted(one, unsafe=unsafe))
+        edits = edits_of(choose(one for one in result.findings if is_wanted(one, unsafe=unsafe)))
         if edits:
             rewrite(text, kind, edits)
 
