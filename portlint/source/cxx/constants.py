@@ -318,7 +318,7 @@ class Constants:
         return self._all((self._definition(one, frame), one.offset) for one in members)
 
     def _all(self, found: Iterable[tuple[Alternatives, int]]) -> Alternatives:
-        """Alternative definitions: unknown if one of them is, or if there are too many, and then no more are looked at."""
+        """Alternative definitions: unknown if one of them is, or if there are too many; no more are looked at then."""
         alternatives: Alternatives = []
         for values, offset in found:
             if not values:
