@@ -137,7 +137,7 @@ def _serves_triton(literal: Node) -> bool:
     return any(call["function"].type == "subscript" for call in function.walk("call"))
 
 
-@rule.python('((string) @literal (#match? @literal "^[fF]?[\'\\"]cuda(:.*)?[\'\\"]$"))')
+@rule.python('((string) @literal (#match? @literal "^[fF]?[\'\\"]cuda(:.*)?[\'\\"]$"))', mentions=("cuda",))
 def device_string(literal: Node) -> Hits:
     if not _is_torch(literal) or literal.role("guarded-call") or NO_CARD.search(literal.text):
         return

@@ -62,7 +62,8 @@ def filled(call: Node) -> Hits:
 
 
 @rule.python(
-    '((binary_operator (integer) @number) @operation (#match? @number "^(0[xX][0-9a-fA-F_]{8,}|[0-9_]{10,})$"))'
+    '((binary_operator (integer) @number) @operation (#match? @number "^(0[xX][0-9a-fA-F_]{8,}|[0-9_]{10,})$"))',
+    mentions=("torch", "tensor", "Tensor"),
 )
 def combined(operation: Node, number: Node) -> Hits:
     other = operation["right"] if operation["left"] == number else operation["left"]

@@ -32,7 +32,7 @@ DEAR = frozenset(
 HIDING = ("custom_op", "compiler.disable", "allow_in_graph", "dynamo.disable")
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=("triton",))
 def scalar(call: Node) -> Hits:
     kernel = call.launched
     if kernel is None or any(map(call.source.mentions, HIDING)):

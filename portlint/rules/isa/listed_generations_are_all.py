@@ -25,8 +25,14 @@ rule = Rule(
 )
 
 
-@rule.python('((if_statement condition: (_) @test consequence: (block . (raise_statement))) (#match? @test "not in"))')
-@rule.python('((assert_statement . (comparison_operator) @test) (#match? @test " in "))')
+SPOKEN_OF = ("cuda", "torch", "triton", "jax", "capability", "device", "gpu", "GPU")
+
+
+@rule.python(
+    '((if_statement condition: (_) @test consequence: (block . (raise_statement))) (#match? @test "not in"))',
+    mentions=SPOKEN_OF,
+)
+@rule.python('((assert_statement . (comparison_operator) @test) (#match? @test " in "))', mentions=SPOKEN_OF)
 def closed_list(test: Node) -> Hits:
     if not test.asks("device.capability"):
         return

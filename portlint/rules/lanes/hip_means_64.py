@@ -29,6 +29,8 @@ rule = Rule(
     },
 )
 
+PLATFORMS = ("hip", "HIP", "rocm", "ROCM", "ROCm", "Rocm", "amd", "AMD", "cuda", "CUDA", "nvidia", "NVIDIA", "Nvidia")
+"""what a test of the platform speaks of"""
 WARP_WORDS = frozenset("warp wave wavefront lane lanes warpsize wavesize".split())
 OTHER_WORDS = frozenset(
     "warps waves tile block blocks group groups stage stages split splits chunk batch row rows col cols max upper limit"
@@ -62,7 +64,7 @@ def platform_function(value: Node) -> Hits:
         yield Hit(value, guards=(*value.guards, on_platform("rocm")))
 
 
-@rule.python("((integer) @value)")
+@rule.python("((integer) @value)", mentions=PLATFORMS)
 def platform_choice(value: Node) -> Hits:
     lanes = value.constant
     parent = value.parent

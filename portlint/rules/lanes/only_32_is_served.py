@@ -31,6 +31,7 @@ REFUSING = re.compile(
 )
 CHECKS = re.compile(r"assert|\w*(ASSERT|CHECK|ENFORCE|REQUIRE)\w*")
 LANES = re.compile(r"warp|wave|lane", re.IGNORECASE)
+SPELLINGS = ("warp", "Warp", "WARP", "wave", "Wave", "WAVE", "lane", "Lane", "LANE")
 CONSTANT = re.compile(r"k?[A-Z]")
 """how constants of other files are named, which are no queries"""
 FIELD = re.compile(r"warp_?size", re.IGNORECASE)
@@ -150,14 +151,14 @@ def _refuses(branch: Node) -> bool:
     return False
 
 
-@rule.python("(if_statement condition: (_) @test consequence: (_) @body)")
+@rule.python("(if_statement condition: (_) @test consequence: (_) @body)", mentions=SPELLINGS)
 def refusal_in_python(test: Node, body: Node) -> Hits:
     raises = any(one.type == "raise_statement" for one in body.children)
     if raises and test.asks("warp_size") and _is_for_32(not_test=test):
         yield Hit(test, language="cuda")
 
 
-@rule.python("(assert_statement . (_) @test)")
+@rule.python("(assert_statement . (_) @test)", mentions=SPELLINGS)
 def assertion_in_python(test: Node) -> Hits:
     if test.asks("warp_size") and test.may_hold({"warp_size": 32}) and not test.may_hold({"warp_size": 64}):
         yield Hit(test, language="cuda")

@@ -31,7 +31,7 @@ def launch(call: Node) -> Hits:
         yield from _judge(block, call)
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=("numba", "cupy"))
 def launch_in_python(call: Node) -> Hits:
     if (block := call.launched_block) is not None:
         yield from _judge(block, call)

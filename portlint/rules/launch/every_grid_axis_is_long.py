@@ -28,7 +28,7 @@ KNOWS = ("65535", "65536", "65_535", "65_536")
 FLATTENING = ("view", "reshape")
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=("triton",))
 def launch(call: Node) -> Hits:
     grid = call.grid if call.launched is not None else None
     if grid is None or any(map(call.source.mentions, KNOWS)):

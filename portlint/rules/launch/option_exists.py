@@ -48,7 +48,7 @@ def configuration(call: Node) -> Hits:
         yield from _passed(one, ((name, node) for name, node in written.items() if name not in own))
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=tuple(OPTIONS))
 def launch(call: Node) -> Hits:
     kernel = call.launched
     own = {one.text for one in kernel["parameters"].walk("identifier")} if kernel is not None else set()

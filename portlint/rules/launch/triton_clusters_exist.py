@@ -25,7 +25,7 @@ def configuration(call: Node) -> Hits:
     yield from _clusters(call, call.argument(3, "num_ctas"))
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=("num_ctas",))
 def launch(call: Node) -> Hits:
     if call.source.imports("triton"):
         yield from _clusters(call, call.argument(None, "num_ctas"))

@@ -88,7 +88,7 @@ def nothing_fits(call: Node) -> Hits:
             yield from _hits(call["function"], one, stage, which, "breaks")
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=("num_stages",))
 def launch(call: Node) -> Hits:
     stages, kernel = call.argument(None, "num_stages"), call.launched
     if stages is None or kernel is None:

@@ -32,7 +32,7 @@ def configuration(call: Node) -> Hits:
     yield from _counts(call, call.argument(1, "num_warps"), "breaks" if call.role("only-element") else "degrades")
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=("num_warps",))
 def launch(call: Node) -> Hits:
     if call.source.imports("triton"):
         yield from _counts(call, call.argument(None, "num_warps"), "breaks")

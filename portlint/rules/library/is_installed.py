@@ -47,7 +47,9 @@ FACTS = {
 }
 
 
-@rule.python("[(import_statement) (import_from_statement)] @statement")
+@rule.python(
+    "[(import_statement) (import_from_statement)] @statement", mentions=tuple(one.partition(".")[0] for one in FACTS)
+)
 def module_level_import(statement: Node) -> Hits:
     fact = next((fact for module in _modules(statement) if (fact := _fact(module))), None)
     if fact is None or not statement.role("import-time") or statement.role("repeated-import"):

@@ -33,7 +33,9 @@ FACTS = {
 }
 
 
-@rule.python("[(import_statement) (import_from_statement)] @statement")
+@rule.python(
+    "[(import_statement) (import_from_statement)] @statement", mentions=tuple(one.partition(".")[0] for one in FACTS)
+)
 def optional_import(statement: Node) -> Hits:
     fact = _fact(statement)
     if not fact or not statement.role("only-import-error") or statement.role("own-package"):

@@ -48,10 +48,14 @@ TRAINING = re.compile(r"(Config|Arguments|Args)$")
     "((assignment left: (attribute attribute: (identifier) @_key) right: (_) @value)"
     ' (#any-of? @_key "attn_implementation" "_attn_implementation"))'
 )
-@rule.python('((pair key: (string) @_key value: (_) @value) (#match? @_key "^.attn_implementation.$"))')
+@rule.python(
+    '((pair key: (string) @_key value: (_) @value) (#match? @_key "^.attn_implementation.$"))',
+    mentions=("attn_implementation",),
+)
 @rule.python(
     "((assignment left: (subscript subscript: (string) @_key) right: (_) @value)"
-    ' (#match? @_key "^.attn_implementation.$"))'
+    ' (#match? @_key "^.attn_implementation.$"))',
+    mentions=("attn_implementation",),
 )
 def attention(value: Node) -> Hits:
     for choice in value.choices:

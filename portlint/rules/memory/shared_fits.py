@@ -44,7 +44,7 @@ def launch(call: Node) -> Hits:
     yield from _judge(call.launched_bytes, "memory.shared_bytes")
 
 
-@rule.python("(call function: (subscript)) @call")
+@rule.python("(call function: (subscript)) @call", mentions=("numba", "cupy"))
 def launch_in_python(call: Node) -> Hits:
     yield from _judge(call.launched_bytes, "memory.shared_bytes")
 

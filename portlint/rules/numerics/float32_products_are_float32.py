@@ -54,7 +54,7 @@ def product(call: Node) -> Hits:
         yield from _of_converted(operands, call["function"])
 
 
-@rule.python('((binary_operator left: (_) @left operator: "@" right: (_) @right) @product)')
+@rule.python('((binary_operator left: (_) @left operator: "@" right: (_) @right) @product)', mentions=("jax",))
 def operator(left: Node, right: Node, product: Node) -> Hits:
     if product.source.imports("jax"):
         yield from _of_converted([left, right], product)

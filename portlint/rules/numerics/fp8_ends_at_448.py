@@ -29,7 +29,10 @@ rule = Rule(
 OTHER_END = re.compile(rb"\b(240|224)(\.0*)?\b")
 
 
-@rule.python('((binary_operator operator: "/" right: (_) @end) (#match? @end "448|[Mm][Aa][Xx]|FP8|fp8"))')
+@rule.python(
+    '((binary_operator operator: "/" right: (_) @end) (#match? @end "448|[Mm][Aa][Xx]|FP8|fp8"))',
+    mentions=("448", "max", "Max", "MAX", "fp8", "FP8"),
+)
 def divided(end: Node) -> Hits:
     yield from _end(end)
 

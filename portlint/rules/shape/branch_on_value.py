@@ -28,6 +28,7 @@ rule = Rule(
     },
 )
 
+PACKAGES = ("torch", "jax")
 ANYWHERE = {"shape.value_branches": "native"}
 IN_EVERY_STEP = {"shape.value_branches": "native", "sync.host_read": "native"}
 TRACED = {"shape.traced_branches": "native"}
@@ -39,11 +40,11 @@ NO_NUMBER = frozenset("none string concatenated_string".split())
 PASS_ON = frozenset(("not_operator", "boolean_operator", "parenthesized_expression"))
 
 
-@rule.python("(if_statement condition: (_) @test)")
-@rule.python("(elif_clause condition: (_) @test)")
-@rule.python("(while_statement condition: (_) @test)")
-@rule.python("(conditional_expression (_) . (_) @test . (_))")
-@rule.python("(assert_statement . (_) @test)")
+@rule.python("(if_statement condition: (_) @test)", mentions=PACKAGES)
+@rule.python("(elif_clause condition: (_) @test)", mentions=PACKAGES)
+@rule.python("(while_statement condition: (_) @test)", mentions=PACKAGES)
+@rule.python("(conditional_expression (_) . (_) @test . (_))", mentions=PACKAGES)
+@rule.python("(assert_statement . (_) @test)", mentions=PACKAGES)
 def branch(test: Node) -> Hits:
     if test.source.imports("torch"):
         for value in filter(_may_be_read, _deciding(test)):

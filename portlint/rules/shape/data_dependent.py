@@ -80,7 +80,9 @@ def counted(call: Node) -> Hits:
         yield Hit(call, assumes=EAGER_ONLY)
 
 
-@rule.python("(subscript value: (_) @value subscript: (_) @mask) @indexing")
+@rule.python(
+    "(subscript value: (_) @value subscript: (_) @mask) @indexing", mentions=("torch", "jax", "tensor", "Tensor")
+)
 def mask_indexing(indexing: Node, value: Node, mask: Node) -> Hits:
     if mask.type not in MASKS or _repeats(indexing, mask) or not mask.role("bool"):
         return

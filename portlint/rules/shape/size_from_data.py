@@ -55,7 +55,7 @@ def made(call: Node) -> Hits:
             return
 
 
-@rule.python("(subscript value: (_) @value subscript: (slice) @part)")
+@rule.python("(subscript value: (_) @value subscript: (slice) @part)", mentions=("torch",))
 def sliced(value: Node, part: Node) -> Hits:
     if value.role("on-host") or value.role("host-code") or value.role("test") or not value.source.imports("torch"):
         return

@@ -27,8 +27,8 @@ HEAD = re.compile(r"^(attention_)?(head_dim|head_size|dim_head|d_head|dim_per_he
 PACKAGES = ("torch_xla", "jax", "flax")
 
 
-@rule.python("(keyword_argument name: (identifier) @name value: (integer) @size)")
-@rule.python("(assignment left: (identifier) @name right: (integer) @size)")
+@rule.python("(keyword_argument name: (identifier) @name value: (integer) @size)", mentions=PACKAGES)
+@rule.python("(assignment left: (identifier) @name right: (integer) @size)", mentions=PACKAGES)
 def head(name: Node, size: Node) -> Hits:
     if not HEAD.match(name.text) or not any(map(name.source.imports, PACKAGES)) or name.role("host-file"):
         return

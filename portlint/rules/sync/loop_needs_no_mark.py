@@ -33,7 +33,7 @@ LAZY = {"habana_frameworks": "hpu", "torch_xla": "xla"}
 READS = frozenset(("item", "tolist", "cpu", "numpy", "synchronize"))
 
 
-@rule.python("(for_statement right: (_) @rounds) @loop")
+@rule.python("(for_statement right: (_) @rounds) @loop", mentions=tuple(LAZY))
 def unmarked(loop: Node, rounds: Node) -> Hits:
     platform = next((LAZY[package] for package in LAZY if loop.source.imports(package)), None)
     function = loop.function

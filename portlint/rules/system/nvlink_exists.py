@@ -45,7 +45,9 @@ def peers(name: Node, ranks: Node) -> Hits:
         yield Hit(ranks, words={"does": "takes the ranks of a host for peers over NVLink"})
 
 
-@rule.python('((binary_operator operator: ["/" "//"] right: (_) @divisor) @division)')
+@rule.python(
+    '((binary_operator operator: ["/" "//"] right: (_) @divisor) @division)', mentions=("nvl", "NVL", "Nvl", "NvL")
+)
 def divided(division: Node, divisor: Node) -> Hits:
     if _is_by_nvlink(division, divisor):
         yield Hit(division, words={"does": "divides by a quantity of NVLink's"})
