@@ -124,7 +124,9 @@ def match(findings: Sequence[Finding], known: Iterable[Entry], request: Request,
         pools: dict[tuple[str, ...], list[Entry]] = defaultdict(list)
         for entry in sorted(left, reverse=True):
             if of_file or entry.path in usable:
-                pools[key(entry.path, entry.target, entry.fingerprint, entry.setting)] += [entry] * min(left[entry], len(unmatched))
+                pools[key(entry.path, entry.target, entry.fingerprint, entry.setting)] += [entry] * min(
+                    left[entry], len(unmatched)
+                )
         rest = []
         for finding in unmatched:
             if pool := pools.get(key(finding.path, finding.target, finding.code, finding.setting)):
