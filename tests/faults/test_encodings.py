@@ -216,10 +216,10 @@ def test_lines_and_columns_are_those_of_python(seed: int) -> None:
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "latin-1", "cp932"])
 def test_a_fix_changes_its_own_bytes_only(end: str, codec: str) -> None:
     """Line ends, byte order mark, encoding, form feeds, blanks at the end: all stay."""
-    before = (
-        f"# coding: {'utf-8' if codec.startswith('utf') else codec}\n\f\ns = '{'é' if codec == 'latin-1' else '表' if codec == 'cp932' else '🎉'}'  \n"
-        "try:\n    from fbgemm_gpu.experimental.gen_ai import attention\nexcept ImportError:\n    attention = None\n \t \n"
-    ).replace("\n", end)
+    cookie = "utf-8" if codec.startswith("utf") else codec
+    text = {"latin-1": "é", "cp932": "表"}.get(codec, "🎉")
+    code = "try:\n    from fbgemm_gpu.experimental.gen_ai import attention\nexcept ImportError:\n    attention = None\n"
+    before = f"# coding: {cookie}\n\f\ns = '{text}'  \n{code} \t \n".replace("\n", end)
     data = before.encode(codec)
     write({"a.py": data})
     portlint("check", "a.py", *TARGETS, "--isolated", "--fix", "--unsafe-fixes", "--output-format", "json")

@@ -17,7 +17,8 @@ from runs import FULL, TARGETS, portlint, write
 from portlint.report import KINDS, sarif
 
 CODE = (
-    'import torch\n\nx = torch.zeros(3, device="cuda")  # \x1b]52;c;aGk=\x07\x1b[2J \x9b31m \u202e\u2066 \u200b @octocat #1'
+    'import torch\n\nx = torch.zeros(3, device="cuda")  # \x1b]52;c;aGk=\x07\x1b[2J \x9b31m \u202e\u2066 \u200b'
+    " @octocat #1"
     " <script>alert(1)</script> ](javascript:alert(1)) <img src=x onerror=alert(1)> `` | ::error::x ##[error]y"
     " ]]> --> {{7*7}} =cmd|'/c calc'!A0 \U0001f389 e\u0301\n"
 )

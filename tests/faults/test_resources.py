@@ -84,11 +84,11 @@ def hook(event, arguments):
                 os.write(log, f"open {path}\\n".encode(errors="replace"))
         elif event in ("exec", "compile"):
             name = getattr(first, "co_filename", None) if event == "exec" else arguments[1]
-            if isinstance(name, str) and not name.startswith("<") and os.path.realpath(os.fsdecode(name)).startswith(tree):
+            if isinstance(name, str) and name[:1] != "<" and os.path.realpath(name).startswith(tree):
                 os.write(log, f"{event} {name}\\n".encode(errors="replace"))
         elif event == "import" and isinstance(arguments[1], str) and arguments[1].startswith(tree):
             os.write(log, f"import {arguments[1]}\\n".encode())
-        elif event.startswith(("subprocess.", "os.exec", "os.posix_spawn", "os.system", "socket.", "ctypes.dlopen", "pickle.find_class")):
+        elif event.startswith(("subprocess.", "os.exec", "os.posix_spawn", "os.system", "socket.", "ctypes.dlopen")):
             os.write(log, f"{event} {first}\\n".encode(errors="replace"))
     finally:
         busy = False
