@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _DIRECTIVE = re.compile(r"portlint:\s*(?P<verb>file-ignore|ignore|expect)\b(?P<rest>(?:(?!portlint:)[^\n])*)")
 _SELECTORS = re.compile(r"\s*\[(?P<selectors>[^\]]*)\](?P<reason>.*)", re.DOTALL)
 _UNTIL = re.compile(r"(?P<selector>.*\S)\s+until\s+(?P<day>\S+)", re.DOTALL)
+_BLANK = re.compile(rb"\s*+")
+_WIDE = 100
+"""lines; what covers more is asked for every finding"""
 _NO_REASON = " \t\r*/#-:."
 """what may stand behind the bracket without saying anything"""
 
@@ -99,6 +102,7 @@ def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
     directives: list[Directive] = []
     problems: list[Problem] = []
     comments = source.comments()
+    code_after = _code_after(source.text, comments)
     for start, end in comments:
         text = source.text[start:end].decode()
         for match in _DIRECTIVE.finditer(text):
@@ -109,7 +113,9 @@ def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
             except ConfigError as error:
                 problems.append(Problem(source.path, line, "directive", str(error)))
                 continue
-            covered = (1, len(lines)) if match["verb"] == "file-ignore" else _covered(source, lines, start, end, line)
+            covered = (1, len(lines))
+            if match["verb"] != "file-ignore":
+                covered = _covered(source, lines, start, end, line, code_after[end])
             directives.append(
                 Directive(
                     line,
@@ -137,9 +143,12 @@ def apply(findings: Iterable[Finding], directives: list[Directive], path: str, t
     applied = Applied([], [], [], [])
     found: set[tuple[int, Item]] = set()
     past: dict[tuple[int, Item], None] = {}
+    near = _by_line(directives)
     for finding in findings:
         is_suppressed = False
-        for number, directive in enumerate(directives):
+        lines = (0, *range(finding.line, finding.end_line + 1))
+        for number in sorted({one for line in lines for one in near.get(line, ())}):
+            directive = directives[number]
             for item in directive.items if directive.covers(finding) else ():
                 if not item.selector.matches(finding.rule, finding.target):
                     continue
@@ -173,6 +182,16 @@ def apply(findings: Iterable[Finding], directives: list[Directive], path: str, t
     return applied
 
 
+def _by_line(directives: list[Directive]) -> dict[int, list[int]]:
+    """Line -> the numbers of the directives that cover it; under 0 those that cover very many lines."""
+    found: dict[int, list[int]] = {}
+    for number, directive in enumerate(directives):
+        is_wide = directive.last - directive.first > _WIDE
+        for line in (0,) if is_wide else range(directive.first, directive.last + 1):
+            found.setdefault(line, []).append(number)
+    return found
+
+
 def _parsed(match: re.Match[str]) -> tuple[tuple[Item, ...], str]:
     """The selectors and the reason of a directive. Raises ConfigError where there are none, or bad ones."""
     verb = match["verb"]
@@ -191,26 +210,23 @@ def _parsed(match: re.Match[str]) -> tuple[tuple[Item, ...], str]:
     return tuple(items), inside["reason"]
 
 
-def _covered(source: Source, lines: Lines, start: int, end: int, line: int) -> tuple[int, int]:
-    """The lines that an `ignore` covers."""
+def _covered(source: Source, lines: Lines, start: int, end: int, line: int, code: int) -> tuple[int, int]:
+    """The lines that an `ignore` covers, given where the code goes on behind its comment."""
     before = lines.text[lines.starts[line - 1] : source.offset + start]
     if before.strip():
         return line, line
-    following = lines.position(source.offset + _code_after(source, end))[0]
+    following = lines.position(source.offset + code)[0]
     if following == lines.position(source.offset + end)[0]:
         following = min(following + 1, len(lines))
     return following, source.logical_end(following, lines)
 
 
-def _code_after(source: Source, end: int) -> int:
-    """Where the code goes on behind a comment: after white space and further comments."""
-    ends = dict(source.comments())
-    text = source.text
-    while end < len(text):
-        if end in ends and ends[end] > end:
-            end = ends[end]
-        elif text[end : end + 1].isspace():
-            end += 1
-        else:
-            break
-    return end
+def _code_after(text: bytes, comments: list[tuple[int, int]]) -> dict[int, int]:
+    """The end of each comment -> where the code goes on behind it: after white space and further comments."""
+    ends = dict(comments)
+    found: dict[int, int] = {}
+    for _, end in reversed(comments):
+        blank = _BLANK.match(text, end)
+        at = blank.end() if blank else end
+        found[end] = found.get(ends.get(at, -1), at)
+    return found

@@ -88,9 +88,9 @@ def rule_set() -> RuleSet:
     return rules
 
 
-def _work(contents: Mapping[str, bytes], rules: RuleSet, targets: Sequence[str], limits: Limits = Limits()) -> Scan:
+def _work(contents: Mapping[str, bytes], rules: RuleSet, targets: Sequence[str], limits: Limits | None = None) -> Scan:
     files = {f"/{name}": text for name, text in contents.items()}
-    return Scan(rules, tuple(load(name) for name in targets), limits, contents=files)
+    return Scan(rules, tuple(load(name) for name in targets), limits or Limits(), contents=files)
 
 
 def _task(name: str, text: bytes) -> Found:

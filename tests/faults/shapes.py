@@ -228,8 +228,8 @@ OTHERS: dict[str, dict[str, Shape]] = {
         "flow maps": around("{a: ", "b", "}", "a: ", "\n"),
         "unclosed": again("[", "a: ", "\n"),
         "stairs": stairs("a:\n", "b\n"),
-        "anchors": lambda number: "a0: &a0 [x]\n" + "".join(
-            f"a{one + 1}: &a{one + 1} [*a{one}, *a{one}, *a{one}]\n" for one in range(number)
+        "anchors": lambda number: (
+            "a0: &a0 [x]\n" + "".join(f"a{one + 1}: &a{one + 1} [*a{one}, *a{one}, *a{one}]\n" for one in range(number))
         ),
         "documents": again("---\n", "", ""),
         "dependencies": again("- pytorch-cuda=12.1\n", "dependencies:\n", ""),

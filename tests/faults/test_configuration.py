@@ -114,7 +114,16 @@ def test_a_file_of_findings_that_is_a_bomb_is_one_message(kind: str) -> None:
 
 def test_a_baseline_that_names_files_elsewhere_reads_none_of_them() -> None:
     entry = {"rule": "device/is-cuda", "target": "mps", "fingerprint": "0"}
-    paths = ("../../../../etc/passwd", "/etc/shadow", "\x1b[2J", "a\n::error::x", "x" * 5_000, "", ".", "\\\\host\\share")
+    paths = (
+        "../../../../etc/passwd",
+        "/etc/shadow",
+        "\x1b[2J",
+        "a\n::error::x",
+        "x" * 5_000,
+        "",
+        ".",
+        "\\\\host\\share",
+    )
     entries = [{"path": path, **entry} for path in paths]
     write({"portlint-baseline.json": json.dumps({"version": 1, "entries": entries}), "a.py": DEVICE})
     result = portlint("check", ".", *TARGETS, "--output-format", "concise")
@@ -134,8 +143,11 @@ def test_counts_in_a_baseline_cost_no_memory() -> None:
     write({"portlint-baseline.json": json.dumps({"version": 1, "entries": entries}), "a.py": DEVICE})
     run = subprocess.run(
         [sys.executable, "-P", "-c", script, "check", ".", *TARGETS, "--isolated", "--output-format", "concise"],
-        capture_output=True, env=environment(), check=False, timeout=300,
-    )  # fmt: skip
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=300,
+    )
     assert run.returncode == 1, run.stderr
     assert b"a.py:3:5" in run.stdout
 

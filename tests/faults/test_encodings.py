@@ -12,13 +12,27 @@ from runs import DEVICE, FULL, KERNEL, TARGETS, check, found, portlint, scan, to
 from portlint.source.prescan import Limits
 
 KINDS_OF_BINARY = {
-    "elf": b"\x7fELF\x02\x01\x01" + bytes(600), "pyc": b"\xa7\r\r\n" + bytes(12) + b"\xe3\0\0\0", "zip": b"PK\x03\x04\x14\0\0\0",
-    "npy": b"\x93NUMPY\x01\0v\0{'descr'", "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "gz": b"\x1f\x8b\x08\0\0\0\0\0",
-    "pdf": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n\0", "mach": b"\xcf\xfa\xed\xfe\x07\0\0\x01", "pe": b"MZ\x90\0\x03\0\0\0",
-    "hdf5": b"\x89HDF\r\n\x1a\n\0\0", "sqlite": b"SQLite format 3\0", "wasm": b"\0asm\x01\0\0\0", "class": b"\xca\xfe\xba\xbe\0\0",
-    "tar": b"a.py" + bytes(200) + b"ustar", "all": bytes(range(256)) * 8, "nul": bytes(5_000), "cubin": b"\x7fELF\x02\x01\x013\x07" + bytes(9),
-    "fatbin": b"P\xedU\xba\x01\0\x10\0", "pickle": b"\x80\x04\x95\x0b\0\0\0\0\0\0\0", "onnx": b"\x08\x07\x12\x00\x1a\x00:\xff\0",
-}  # fmt: skip
+    "elf": b"\x7fELF\x02\x01\x01" + bytes(600),
+    "pyc": b"\xa7\r\r\n" + bytes(12) + b"\xe3\0\0\0",
+    "zip": b"PK\x03\x04\x14\0\0\0",
+    "npy": b"\x93NUMPY\x01\0v\0{'descr'",
+    "png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+    "gz": b"\x1f\x8b\x08\0\0\0\0\0",
+    "pdf": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n\0",
+    "mach": b"\xcf\xfa\xed\xfe\x07\0\0\x01",
+    "pe": b"MZ\x90\0\x03\0\0\0",
+    "hdf5": b"\x89HDF\r\n\x1a\n\0\0",
+    "sqlite": b"SQLite format 3\0",
+    "wasm": b"\0asm\x01\0\0\0",
+    "class": b"\xca\xfe\xba\xbe\0\0",
+    "tar": b"a.py" + bytes(200) + b"ustar",
+    "all": bytes(range(256)) * 8,
+    "nul": bytes(5_000),
+    "cubin": b"\x7fELF\x02\x01\x013\x07" + bytes(9),
+    "fatbin": b"P\xedU\xba\x01\0\x10\0",
+    "pickle": b"\x80\x04\x95\x0b\0\0\0\0\0\0\0",
+    "onnx": b"\x08\x07\x12\x00\x1a\x00:\xff\0",
+}
 LIMITS = Limits()
 
 
@@ -40,9 +54,16 @@ def test_a_nul_byte_is_the_same_everywhere(end: str, place: str) -> None:
 
 
 def test_bytes_that_are_not_utf_8_cost_their_own_file() -> None:
-    write({"good.py": DEVICE, "comment.py": DEVICE.encode() + b"# caf\xe9\n", "text.py": DEVICE.encode() + b's = "\xff"\n',
-           "overlong.py": DEVICE.encode() + b's = "\xc0\x80"\n', "half.py": DEVICE.encode() + b's = "\xed\xa0\x80"\n',
-           "kernel.cu": KERNEL.encode() + b"// caf\xe9\n"})  # fmt: skip
+    write(
+        {
+            "good.py": DEVICE,
+            "comment.py": DEVICE.encode() + b"# caf\xe9\n",
+            "text.py": DEVICE.encode() + b's = "\xff"\n',
+            "overlong.py": DEVICE.encode() + b's = "\xc0\x80"\n',
+            "half.py": DEVICE.encode() + b's = "\xed\xa0\x80"\n',
+            "kernel.cu": KERNEL.encode() + b"// caf\xe9\n",
+        }
+    )
     report = check()
     assert found(report) == ["good.py", "kernel.cu"]
     line = DEVICE.count("\n") + 1
@@ -55,16 +76,32 @@ def test_bytes_that_are_not_utf_8_cost_their_own_file() -> None:
 
 
 CODECS = [
-    ("latin-1", "é"), ("cp1252", "“é”"), ("iso8859-15", "€"), ("gbk", "你好"), ("gb18030", "你好"), ("big5", "好"),
-    ("shift_jis", "表"), ("euc-jp", "表"), ("euc-kr", "한"), ("koi8-r", "я"), ("cp1251", "я"), ("mac-roman", "é"),
-    ("utf-8", "é🎉"), ("cp932", "表"), ("cp949", "한"), ("iso8859-2", "ł"),
-]  # fmt: skip
+    ("latin-1", "é"),
+    ("cp1252", "“é”"),
+    ("iso8859-15", "€"),
+    ("gbk", "你好"),
+    ("gb18030", "你好"),
+    ("big5", "好"),
+    ("shift_jis", "表"),
+    ("euc-jp", "表"),
+    ("euc-kr", "한"),
+    ("koi8-r", "я"),
+    ("cp1251", "я"),
+    ("mac-roman", "é"),
+    ("utf-8", "é🎉"),
+    ("cp932", "表"),
+    ("cp949", "한"),
+    ("iso8859-2", "ł"),
+]
 
 
 def test_python_in_other_encodings_is_analysed_with_the_right_columns() -> None:
     """Also where a character of the encoding ends in the byte of a backslash, as that of 表 does in Shift JIS."""
     texts = [
-        (f"{codec}.py", f"# coding: {codec}\nimport torch\ns = '{text}'; x = torch.cuda.current_device()\n".encode(codec))
+        (
+            f"{codec}.py",
+            f"# coding: {codec}\nimport torch\ns = '{text}'; x = torch.cuda.current_device()\n".encode(codec),
+        )
         for codec, text in CODECS
     ]
     results = scan(texts, LIMITS)
@@ -76,9 +113,32 @@ def test_python_in_other_encodings_is_analysed_with_the_right_columns() -> None:
 
 @pytest.mark.parametrize(
     "codec",
-    ["rot13", "punycode", "utf-7", "unicode_escape", "raw_unicode_escape", "idna", "zlib", "bz2", "hex", "base64", "uu",
-     "quopri", "mbcs", "oem", "undefined", "utf-16", "utf-32", "iso2022_jp", "hz", "no-such", "../x", "os", "antigravity"],
-)  # fmt: skip
+    [
+        "rot13",
+        "punycode",
+        "utf-7",
+        "unicode_escape",
+        "raw_unicode_escape",
+        "idna",
+        "zlib",
+        "bz2",
+        "hex",
+        "base64",
+        "uu",
+        "quopri",
+        "mbcs",
+        "oem",
+        "undefined",
+        "utf-16",
+        "utf-32",
+        "iso2022_jp",
+        "hz",
+        "no-such",
+        "../x",
+        "os",
+        "antigravity",
+    ],
+)
 def test_an_encoding_that_no_source_has_is_named_and_not_loaded(codec: str) -> None:
     """Looking a codec up would import a module of that name."""
     ((_, result),) = scan([("a.py", f"# coding: {codec}\nimport torch\n".encode())], LIMITS).items()
@@ -118,9 +178,21 @@ def test_marks_of_byte_order() -> None:
 
 
 PIECES = [
-    "x = 1", "'''a\nb'''", "# é", "\f", "", "s = '\u2028\x85\u2029'", "(1,\r2)", "y\\\r\n=2", "\fz = 3", "s = '\v\x1c\x1d\x1e'",
-    "if x:\n\f    y = 1", "if x:\n  \f  y = 1\n", "s = '🎉e\u0301'", '"""a\r\nb\rc"""',
-]  # fmt: skip
+    "x = 1",
+    "'''a\nb'''",
+    "# é",
+    "\f",
+    "",
+    "s = '\u2028\x85\u2029'",
+    "(1,\r2)",
+    "y\\\r\n=2",
+    "\fz = 3",
+    "s = '\v\x1c\x1d\x1e'",
+    "if x:\n\f    y = 1",
+    "if x:\n  \f  y = 1\n",
+    "s = '🎉e\u0301'",
+    '"""a\r\nb\rc"""',
+]
 
 
 @pytest.mark.parametrize("seed", range(200 if FULL else 12))
@@ -144,10 +216,10 @@ def test_lines_and_columns_are_those_of_python(seed: int) -> None:
 @pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "latin-1", "cp932"])
 def test_a_fix_changes_its_own_bytes_only(end: str, codec: str) -> None:
     """Line ends, byte order mark, encoding, form feeds, blanks at the end: all stay."""
-    before = (
-        f"# coding: {'utf-8' if codec.startswith('utf') else codec}\n\f\ns = '{'é' if codec == 'latin-1' else '表' if codec == 'cp932' else '🎉'}'  \n"
-        "try:\n    from fbgemm_gpu.experimental.gen_ai import attention\nexcept ImportError:\n    attention = None\n \t \n"
-    ).replace("\n", end)  # fmt: skip
+    cookie = "utf-8" if codec.startswith("utf") else codec
+    text = {"latin-1": "é", "cp932": "表"}.get(codec, "🎉")
+    code = "try:\n    from fbgemm_gpu.experimental.gen_ai import attention\nexcept ImportError:\n    attention = None\n"
+    before = f"# coding: {cookie}\n\f\ns = '{text}'  \n{code} \t \n".replace("\n", end)
     data = before.encode(codec)
     write({"a.py": data})
     portlint("check", "a.py", *TARGETS, "--isolated", "--fix", "--unsafe-fixes", "--output-format", "json")

@@ -27,7 +27,9 @@ FACTOR = 50 if FULL else 6
         ("run.sh", b"pip install torch\n", "more than the 1,000,000 that are analysed"),
     ],
 )
-def test_a_large_file_is_named_and_not_read(name: str, unit: bytes, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_named_and_not_read(
+    name: str, unit: bytes, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     size = (2 if name == "notebook.ipynb" else 1) * FACTOR * MEGABYTE
     write({name: unit * (size // len(unit)), "good.py": DEVICE})
     report = check()
@@ -48,7 +50,7 @@ def test_a_large_file_is_named_and_not_read(name: str, unit: bytes, message: str
         ("minified.py", b"a=1;" * 100_000, "a line of 400,000 bytes"),
         ("generated.cu", (b"a=1;" * 200 + b"\n") * 500, "its lines have 801 bytes on average: it looks minified"),
     ],
-)  # fmt: skip
+)
 def test_what_nobody_wrote_is_named_before_it_is_parsed(name: str, text: bytes, message: str) -> None:
     ((_, result),) = scan([(name, text)], Limits()).items()
     assert result.problems[0].message.startswith(message)
@@ -58,11 +60,27 @@ def test_pipes_devices_and_loops_are_not_opened() -> None:
     """Neither where they are found, nor where a neighbour of a file is looked for."""
     if not hasattr(os, "mkfifo"):
         pytest.skip("needs pipes with a name")
-    pipes = ("a.h", "b.cuh", "CMakeLists.txt", "setup.py", "__init__.py", "conftest.py", "requirements.txt", "c.py", "d.ipynb")
+    pipes = (
+        "a.h",
+        "b.cuh",
+        "CMakeLists.txt",
+        "setup.py",
+        "__init__.py",
+        "conftest.py",
+        "requirements.txt",
+        "c.py",
+        "d.ipynb",
+    )
     unnamed = (".gitignore", "portlint.toml", "portlint-baseline.json", "portlint-evidence.json", "pyproject.toml")
     for name in (*pipes, *unnamed):
         os.mkfifo(name)
-    write({".git/HEAD": "", "k.cu": '#include "a.h"\n#include "b.cuh"\n' + KERNEL, "m.py": "import c\nfrom . import c\n" + DEVICE})
+    write(
+        {
+            ".git/HEAD": "",
+            "k.cu": '#include "a.h"\n#include "b.cuh"\n' + KERNEL,
+            "m.py": "import c\nfrom . import c\n" + DEVICE,
+        }
+    )
     Path("loop").symlink_to(".")
     Path("self.py").symlink_to("self.py")
     Path("zero.py").symlink_to("/dev/zero")
@@ -113,7 +131,11 @@ def test_what_may_not_be_read_is_named() -> None:
     finally:
         os.chmod("closed", 0o700)
     if os.getuid() == 0:
-        assert found(report) == ["closed.py", "closed/a.py", "good.py"]  # for root there is nothing that may not be read
+        assert found(report) == [
+            "closed.py",
+            "closed/a.py",
+            "good.py",
+        ]  # for root there is nothing that may not be read
     else:
         assert found(report) == ["good.py"]
         assert told(report) == {

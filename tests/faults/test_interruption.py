@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from runs import DEVICE, KERNEL, TARGETS, command, environment, portlint, start, told, check, found, write
+from runs import DEVICE, KERNEL, TARGETS, check, command, environment, found, portlint, start, told, write
 
 from portlint import scan as scanning
 
@@ -70,7 +70,9 @@ def test_standard_output_on_a_full_disk_is_an_error_and_no_finding() -> None:
     write({"a.cu": KERNEL})
     for arguments in (LONG, ("rule",)):
         with open("/dev/full", "wb") as full:
-            run = subprocess.run(command(*arguments), stdout=full, stderr=subprocess.PIPE, env=environment(), check=False)
+            run = subprocess.run(
+                command(*arguments), stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+            )
         assert run.returncode == 2
         assert run.stderr.decode().strip() == "Error: No space left on device"
 
@@ -92,8 +94,12 @@ for line in sys.argv[1:]:
 def test_a_full_disk_leaves_every_file_as_it_was() -> None:
     """No file may grow beyond 200 bytes: old reports stay, and so does the source."""
     reports = ("check . -t mps --output-format json:out", "report . -t mps --output-format html:out")
-    commands = (*reports, "baseline write . -t mps --baseline known", "check . -t mps --fix --unsafe-fixes",
-                "check . -t mps --add-ignore known")  # fmt: skip
+    commands = (
+        *reports,
+        "baseline write . -t mps --baseline known",
+        "check . -t mps --fix --unsafe-fixes",
+        "check . -t mps --add-ignore known",
+    )
     files = {
         "out": "an old report",
         "known": '{"version": 1, "entries": []}',
@@ -135,7 +141,10 @@ def test_a_report_goes_to_a_pipe_or_a_device_as_well() -> None:
         ("a folder", "read: cannot be read: not a regular file"),
         ("a pipe", "read: cannot be read: not a regular file"),
         ("a link", "read: cannot be read: Too many levels of symbolic links"),
-        ("larger", "skipped: it grew while it was read: it has 1,000,001 bytes, more than the 1,000,000 that are analysed"),
+        (
+            "larger",
+            "skipped: it grew while it was read: it has 1,000,001 bytes, more than the 1,000,000 that are analysed",
+        ),
     ],
 )
 def test_a_file_that_is_another_by_the_time_it_is_read(

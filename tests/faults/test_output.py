@@ -17,20 +17,56 @@ from runs import FULL, TARGETS, portlint, write
 from portlint.report import KINDS, sarif
 
 CODE = (
-    'import torch\n\nx = torch.zeros(3, device="cuda")  # \x1b]52;c;aGk=\x07\x1b[2J \x9b31m \u202e\u2066 \u200b @octocat #1'
+    'import torch\n\nx = torch.zeros(3, device="cuda")  # \x1b]52;c;aGk=\x07\x1b[2J \x9b31m \u202e\u2066 \u200b'
+    " @octocat #1"
     " <script>alert(1)</script> ](javascript:alert(1)) <img src=x onerror=alert(1)> `` | ::error::x ##[error]y"
     " ]]> --> {{7*7}} =cmd|'/c calc'!A0 \U0001f389 e\u0301\n"
 )
 """a finding whose line holds something for every reader"""
 NAMES = [
-    b"caf\xe9.py", b"a\nb.py", b"a\r\n::error::b.py", b"a\tb.py", b"\x1b[2J\x1b]52;c;aGk=\x07.py", b"\xc2\x9b31m.py",
-    b"n" * 252 + b".py", b"-rf.py", b"--target.py", b"[/foo].py", b"[bold]x[/bold].py", b"::error::x.py",
-    b"::add-mask::.py", b"##[error]z.py", b"%0A::error::y.py", b"%1b%5b2J.py", b"<img src=x onerror=alert(1)>.py",
-    b'"><script>alert(1)<.py', b"</script>.py", b"it's.py", b"a`b`.py", b"@octocat.py", b"[x](javascript:alert(1)).py",
-    b"|x|.py", b"&lt;.py", b"a#b?c=1%41.py", b"$(touch fired).py", b"`touch fired`.py", b"a;touch fired.py",
-    b"a:1:2: corrupts.py", b"\xe2\x80\xaegnp.py", b"\xe2\x80\x8bz.py", b"\xe2\x80\xa8ls.py", b"\xed\xa0\x80.py",
-    b"\\x41.py", b" lead.py", b"#x.py", b"!x.py", b"*.py", b"=1+1.py", b"\xf0\x9f\x8e\x89.py", b"e\xcc\x81.py",
-]  # fmt: skip
+    b"caf\xe9.py",
+    b"a\nb.py",
+    b"a\r\n::error::b.py",
+    b"a\tb.py",
+    b"\x1b[2J\x1b]52;c;aGk=\x07.py",
+    b"\xc2\x9b31m.py",
+    b"n" * 252 + b".py",
+    b"-rf.py",
+    b"--target.py",
+    b"[/foo].py",
+    b"[bold]x[/bold].py",
+    b"::error::x.py",
+    b"::add-mask::.py",
+    b"##[error]z.py",
+    b"%0A::error::y.py",
+    b"%1b%5b2J.py",
+    b"<img src=x onerror=alert(1)>.py",
+    b'"><script>alert(1)<.py',
+    b"</script>.py",
+    b"it's.py",
+    b"a`b`.py",
+    b"@octocat.py",
+    b"[x](javascript:alert(1)).py",
+    b"|x|.py",
+    b"&lt;.py",
+    b"a#b?c=1%41.py",
+    b"$(touch fired).py",
+    b"`touch fired`.py",
+    b"a;touch fired.py",
+    b"a:1:2: corrupts.py",
+    b"\xe2\x80\xaegnp.py",
+    b"\xe2\x80\x8bz.py",
+    b"\xe2\x80\xa8ls.py",
+    b"\xed\xa0\x80.py",
+    b"\\x41.py",
+    b" lead.py",
+    b"#x.py",
+    b"!x.py",
+    b"*.py",
+    b"=1+1.py",
+    b"\xf0\x9f\x8e\x89.py",
+    b"e\xcc\x81.py",
+]
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 COMMAND = re.compile(r"^\s*::|##\[", re.MULTILINE)
 
@@ -80,7 +116,9 @@ def test_names_and_code_in_every_format(names: list[bytes]) -> None:
         for result in run["results"]
     }
     assert uris >= {name.decode() for name in names if not set(name) & set(b"\xed\xe9")}
-    assert sum(any(part in uri for part in not_utf_8) for uri in uris) == sum(bool(set(name) & set(b"\xed\xe9")) for name in names)
+    assert sum(any(part in uri for part in not_utf_8) for uri in uris) == sum(
+        bool(set(name) & set(b"\xed\xe9")) for name in names
+    )
     assert not list(Path().glob("fired*"))
 
 
@@ -139,10 +177,16 @@ def test_problems_and_mistakes_quote_harmlessly(tree: Path) -> None:
         assert kind == "github" or not COMMAND.search(text)
     quoted = json.dumps(nasty)
     for config in (
-        f"{quoted} = 1", f"select = [{quoted}]", f"exclude = [{json.dumps('[z-a]' + nasty)}]", f"fail-on = {quoted}",
-        f"target = [{quoted}]", f"ignore = [{json.dumps('lanes/x' + nasty)}]", f"baseline = {quoted}",
-        f"per-file-ignores = {{{quoted} = [{quoted}]}}", f"a = {nasty}",
-    ):  # fmt: skip
+        f"{quoted} = 1",
+        f"select = [{quoted}]",
+        f"exclude = [{json.dumps('[z-a]' + nasty)}]",
+        f"fail-on = {quoted}",
+        f"target = [{quoted}]",
+        f"ignore = [{json.dumps('lanes/x' + nasty)}]",
+        f"baseline = {quoted}",
+        f"per-file-ignores = {{{quoted} = [{quoted}]}}",
+        f"a = {nasty}",
+    ):
         write({"portlint.toml": config})
         result = portlint("check", ".")
         assert result.exit_code == 2, config
@@ -152,7 +196,12 @@ def test_problems_and_mistakes_quote_harmlessly(tree: Path) -> None:
         settings = portlint("check", "--show-settings")
         assert not UNSAFE.search(settings.output)
         assert not COMMAND.search(settings.output)
-    for arguments in (("check", f"gone{nasty}"), ("check", "-t", nasty), ("merge", nasty), ("check", "--baseline", nasty)):
+    for arguments in (
+        ("check", f"gone{nasty}"),
+        ("check", "-t", nasty),
+        ("merge", nasty),
+        ("check", "--baseline", nasty),
+    ):
         result = portlint(*arguments, *(() if arguments[0] == "merge" else TARGETS), *(("--isolated",)))
         assert result.exit_code == 2
         assert not UNSAFE.search(result.output), arguments
@@ -166,9 +215,11 @@ def test_a_diff_names_no_other_file(tree: Path) -> None:
     result = portlint("check", ".", "-t", "mps", "-t", "cdna3", "--isolated", "--diff", "--unsafe-fixes")
     headers = [line for line in result.stdout.splitlines() if line.startswith(("---", "+++"))]
     assert headers == [
-        r'--- "a/x\012+++ b\012@@ -1 +1 @@\012-a\012+b.py"', r'+++ "b/x\012+++ b\012@@ -1 +1 @@\012-a\012+b.py"',
-        r'--- "a/y \042q\042.py"', r'+++ "b/y \042q\042.py"',
-    ]  # fmt: skip
+        r'--- "a/x\012+++ b\012@@ -1 +1 @@\012-a\012+b.py"',
+        r'+++ "b/x\012+++ b\012@@ -1 +1 @@\012-a\012+b.py"',
+        r'--- "a/y \042q\042.py"',
+        r'+++ "b/y \042q\042.py"',
+    ]
 
 
 def test_long_lines_are_cut_in_every_format() -> None:
@@ -182,7 +233,12 @@ def test_sarif_keeps_within_what_github_takes(monkeypatch: pytest.MonkeyPatch) -
     """25,000 results a run, the worst first, 10 MB compressed; and it says how many it left out."""
     most, many = (25_000, 26_000) if FULL else (1_000, 1_300)
     monkeypatch.setattr(sarif, "MAX_RESULTS", most)
-    write({f"{number}.py": "import torch\n\n" + 'x = torch.zeros(3, device="cuda")\n' * (many // 10) for number in range(10)})
+    write(
+        {
+            f"{number}.py": "import torch\n\n" + 'x = torch.zeros(3, device="cuda")\n' * (many // 10)
+            for number in range(10)
+        }
+    )
     text = outputs("sarif")["sarif"]
     (run,) = [run for run in json.loads(text)["runs"] if run["results"]]
     assert len(run["results"]) == most

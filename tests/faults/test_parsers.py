@@ -17,8 +17,12 @@ from portlint.source.prescan import Limits, refuse
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="isolation needs fork")
 
 QUICK = Limits() if FULL else msgspec.structs.replace(Limits(), parse_seconds=1, rule_seconds=0.5)
-GOOD = {f"good{number:02}.{end}": text.encode() for number in range(10) for end, text in (("cu", KERNEL), ("py", DEVICE))}
-REFUSED = re.compile(r"brackets are nested|levels of (indentation|nesting)|it looks (generated|minified)|more than the [\d,]+ ")
+GOOD = {
+    f"good{number:02}.{end}": text.encode() for number in range(10) for end, text in (("cu", KERNEL), ("py", DEVICE))
+}
+REFUSED = re.compile(
+    r"brackets are nested|levels of (indentation|nesting)|it looks (generated|minified)|more than the [\d,]+ "
+)
 STOPPED = re.compile(r"was stopped after [\d.]+ s of CPU time|rules were stopped in this file|too many syntax matches")
 
 GROUPS = {
@@ -71,7 +75,10 @@ def test_a_parser_that_takes_quadratic_time_is_stopped(piece: str) -> None:
 
 
 def test_a_short_text_of_that_kind_is_analysed() -> None:
-    texts = [(f"{number}.cu", (KERNEL + shape(2_000 if FULL else 300)).encode()) for number, shape in enumerate(shapes.CUDA_QUADRATIC.values())]
+    texts = [
+        (f"{number}.cu", (KERNEL + shape(2_000 if FULL else 300)).encode())
+        for number, shape in enumerate(shapes.CUDA_QUADRATIC.values())
+    ]
     for result in scan(texts, Limits()).values():
         assert result.findings, result
         assert not [one for one in result.problems if one.kind != "parse"]
@@ -91,18 +98,51 @@ def test_depth_is_counted_before_a_parser_sees_it(kind: str, limit: int) -> None
 def test_python_of_every_version_and_of_none(plain: dict[str, FileResult]) -> None:
     """Newest syntax, Python 2, templates, merge conflicts: the line with the finding is found in all of them."""
     texts = [
-        "class A[T: int = str, *Ts, **P]: pass", "def f[T = int](x: T) -> T: return x", "type X[T] = list[T]",
-        'y = f"{d["k"]}"', 'y = f"{f"{f"{1}"}"}"', 'y = f"{a = !r:>10}"', 'y = f"""{\na:{\nb}}"""',
-        'y = t"{a} {b!r:>{w}}"', "y = rt'\\{a}'", "try: pass\nexcept A, B: pass", "try: pass\nexcept* A: pass",
-        "def f(*args: *Ts): ...\ny = a[*b]", "lazy import numpy", "y = [*a for a in b]\nz = {**d for d in ds}",
+        "class A[T: int = str, *Ts, **P]: pass",
+        "def f[T = int](x: T) -> T: return x",
+        "type X[T] = list[T]",
+        'y = f"{d["k"]}"',
+        'y = f"{f"{f"{1}"}"}"',
+        'y = f"{a = !r:>10}"',
+        'y = f"""{\na:{\nb}}"""',
+        'y = t"{a} {b!r:>{w}}"',
+        "y = rt'\\{a}'",
+        "try: pass\nexcept A, B: pass",
+        "try: pass\nexcept* A: pass",
+        "def f(*args: *Ts): ...\ny = a[*b]",
+        "lazy import numpy",
+        "y = [*a for a in b]\nz = {**d for d in ds}",
         'match x:\n  case {"a": [1, *r], **k} if y: pass\n  case A(b=1) | None as z: pass',
-        "match = 1\nmatch(x)\ncase = type = 3", "with (a as b, c as d,): pass", "def f(a, /, b, *, c): pass",
-        "@a[0].b(c) if d else e\ndef f(): pass", "y[z:=1]", "y = 1_000 + 0x_ff + 1e1_0",
-        'print "a"', "try: pass\nexcept A, e: pass", 'exec "a"', "y = `1`", "y = 0777", "raise A, 'b'",
-        "%matplotlib inline\n!ls", "y = {{ var }}\n{% if a %}", "<<<<<<< HEAD\ny = 1\n=======\ny = 2\n>>>>>>> b",
-        "if a:\n    y\n  z", 'y = "abc', 'y = """abc', 'y = f"{a', "y = (1,", "y = 1 \\\n# c", ";", "\\",
-        "return 1", "await x", "yield x", "nonlocal x", "if a:\n\ty = 1\n        z = 2", "def f(:\n  pass",
-    ]  # fmt: skip
+        "match = 1\nmatch(x)\ncase = type = 3",
+        "with (a as b, c as d,): pass",
+        "def f(a, /, b, *, c): pass",
+        "@a[0].b(c) if d else e\ndef f(): pass",
+        "y[z:=1]",
+        "y = 1_000 + 0x_ff + 1e1_0",
+        'print "a"',
+        "try: pass\nexcept A, e: pass",
+        'exec "a"',
+        "y = `1`",
+        "y = 0777",
+        "raise A, 'b'",
+        "%matplotlib inline\n!ls",
+        "y = {{ var }}\n{% if a %}",
+        "<<<<<<< HEAD\ny = 1\n=======\ny = 2\n>>>>>>> b",
+        "if a:\n    y\n  z",
+        'y = "abc',
+        'y = """abc',
+        'y = f"{a',
+        "y = (1,",
+        "y = 1 \\\n# c",
+        ";",
+        "\\",
+        "return 1",
+        "await x",
+        "yield x",
+        "nonlocal x",
+        "if a:\n\ty = 1\n        z = 2",
+        "def f(:\n  pass",
+    ]
     results = scan([(f"{number:02}.py", f"{DEVICE}{text}\n".encode()) for number, text in enumerate(texts)], QUICK)
     for number, text in enumerate(texts):
         result = results[f"{number:02}.py"]
@@ -113,12 +153,16 @@ def test_python_of_every_version_and_of_none(plain: dict[str, FileResult]) -> No
 def test_c_plus_plus_that_the_grammar_does_not_know_is_looked_into() -> None:
     """Where the parser gives up, what stands inside is still found."""
     inside = [
-        "auto f = [=] __device__ (int i) {{ {} }};", "__global__ void k() {{ extern __shared__ __align__(16) char s[]; {} }}",
-        "__global__ void __cluster_dims__(2,1,1) k() {{ {} }}", "FOO(a) BAR __global__ void k() {{ {} }}",
+        "auto f = [=] __device__ (int i) {{ {} }};",
+        "__global__ void k() {{ extern __shared__ __align__(16) char s[]; {} }}",
+        "__global__ void __cluster_dims__(2,1,1) k() {{ {} }}",
+        "FOO(a) BAR __global__ void k() {{ {} }}",
         "__global__ void k() {{\n#ifdef A\nif (x) {{\n#else\nif (y) {{\n#endif\n {} }}\n}}",
-        "void f() {{ AT_DISPATCH_FLOATING_TYPES(t, \"k\", [&] {{ {} }}); }}", "template <typename T struct {{ {} }}",
-        "void f() {{ {} ", "}}}} ) > void f() {{ {} }}",
-    ]  # fmt: skip
+        'void f() {{ AT_DISPATCH_FLOATING_TYPES(t, "k", [&] {{ {} }}); }}',
+        "template <typename T struct {{ {} }}",
+        "void f() {{ {} ",
+        "}}}} ) > void f() {{ {} }}",
+    ]
     shuffle = "x[0] += __shfl_xor_sync(0xffffffff, x[0], 16);"
     results = scan([(f"{number}.cu", one.format(shuffle).encode()) for number, one in enumerate(inside)], QUICK)
     assert [one for number, one in enumerate(inside) if not results[f"{number}.cu"].findings] == []
