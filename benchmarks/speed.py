@@ -224,7 +224,7 @@ def tools(portlint: Sequence[str], peers: Path, hipify: Path | None) -> list[Too
     ]
     if hipify is not None:
         examine = f"find . -name '*.cu*' -type f | head -3 | xargs perl {hipify} -examine"
-        listed.append(Tool("hipify-perl, 3 files", ("sh", "-c", examine), ("perl", str(hipify), "-version"), ("cuda",)))
+        listed.append(Tool("hipify-perl, 3 files", ("sh", "-c", examine), ("perl", "-e", "print $]"), ("cuda",)))
     return listed
 
 

@@ -206,7 +206,9 @@ def _read(path: Path, version: str) -> tuple[_File, _Shard]:
     shard = file.shard
     if shard is None:
         raise ShardError(f"{path} is the report of a whole run; 'check --shard I/N' writes those that can be merged")
-    if len(shard.details) != len(file.findings) or not 1 <= shard.index <= shard.count:
+    named = {finding.target for finding in file.findings}, {finding.rule for finding in file.findings}
+    is_explained = named[0] <= {*file.targets} <= shard.titles.keys() and named[1] <= shard.rules.keys()
+    if len(shard.details) != len(file.findings) or not 1 <= shard.index <= shard.count or not is_explained:
         raise ShardError(f"{path} is damaged: its parts do not fit together")
     return file, shard
 

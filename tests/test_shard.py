@@ -196,6 +196,15 @@ class TestMerge:
         portlint("check", "src", *TARGETS, "--output-format", "json:whole.json")
         assert_mistake(portlint("merge", "whole.json"), "the report of a whole run")
 
+    @pytest.mark.parametrize("part", ["targets", "titles", "rules"])
+    def test_findings_of_which_the_report_does_not_say_all(self, portlint: Portlint, part: str) -> None:
+        (file,) = shards(portlint, 1)
+        report = json.loads(Path(file).read_text())
+        assert report["findings"]
+        (report if part == "targets" else report["shard"])[part] = [] if part == "targets" else {}
+        Path("damaged.json").write_text(json.dumps(report))
+        assert_mistake(portlint("merge", "damaged.json"), "damaged.json is damaged")
+
     def test_what_is_no_report(self, portlint: Portlint) -> None:
         (file,) = shards(portlint, 1)
         report = json.loads(Path(file).read_text())

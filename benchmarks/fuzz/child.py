@@ -112,7 +112,7 @@ def _innermost(error: BaseException, most: int) -> str:
     frames = [
         one
         for one in traceback.extract_tb(error.__traceback__)
-        if "portlint/" in one.filename and "bench" not in one.filename
+        if "portlint/" in one.filename and "benchmarks" not in one.filename
     ]
     places = [f"{one.filename.rpartition('portlint/')[2]} {one.name}" for one in frames[-most:]]
     return " < ".join(reversed(places)) or "outside of portlint"
