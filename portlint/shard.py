@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from portlint.source.discover import Found
 
 _SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
+
+
+MOST_NAMED = 10
+"""shards that a message names where they are missing"""
 
 
 class ShardError(Mistake):
@@ -156,9 +161,8 @@ def merged(paths: Sequence[Path], version: str) -> tuple[Report, tuple[str, ...]
         files[shard.index] = path, file, shard
     if first is None:
         raise ShardError("there is no report to merge")
-    missing = [f"{index}/{first.count}" for index in range(1, first.count + 1) if index not in files]
-    if missing:
-        raise ShardError(f"shard {', '.join(missing)} is missing" if len(missing) == 1 else _are_missing(missing))
+    if lacking := first.count - len(files):
+        raise ShardError(_are_missing(lacking, first.count, files.keys()))
     return joined([_report(file, shard) for _, file, shard in files.values()]), first.paths
 
 
@@ -189,9 +193,12 @@ def _report(file: _File, shard: _Shard) -> Report:
     )
 
 
-def _are_missing(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:10])
-    return f"{len(names)} shards are missing: {shown}" + (", and more" if len(names) > 10 else "")
+def _are_missing(lacking: int, count: int, there: Collection[int]) -> str:
+    absent = (f"{index}/{count}" for index in range(1, count + 1) if index not in there)
+    shown = ", ".join(islice(absent, MOST_NAMED))
+    if lacking == 1:
+        return f"shard {shown} is missing"
+    return f"{lacking} shards are missing: {shown}" + (", and more" if lacking > MOST_NAMED else "")
 
 
 def _read(path: Path, version: str) -> tuple[_File, _Shard]:

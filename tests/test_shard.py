@@ -205,6 +205,13 @@ class TestMerge:
         Path("damaged.json").write_text(json.dumps(report))
         assert_mistake(portlint("merge", "damaged.json"), "damaged.json is damaged")
 
+    def test_a_count_that_no_run_has(self, portlint: Portlint) -> None:
+        (file,) = shards(portlint, 1)
+        report = json.loads(Path(file).read_text())
+        report["shard"]["count"] = 2**62
+        Path("many.json").write_text(json.dumps(report))
+        assert_mistake(portlint("merge", "many.json"), f"{2**62 - 1} shards are missing: 2/{2**62}, 3/")
+
     def test_what_is_no_report(self, portlint: Portlint) -> None:
         (file,) = shards(portlint, 1)
         report = json.loads(Path(file).read_text())

@@ -133,8 +133,7 @@ def check_file(name: str, text: bytes, phase: Phase) -> FileResult:
     _check_places(result, text, found.kind)
     phase("fixes")
     _check_fixes(result, text, found.kind)
-    phase("reports")
-    _check_reports(result)
+    _check_reports(result, phase)
     return result
 
 
@@ -173,13 +172,14 @@ def _check_fixes(result: FileResult, text: bytes, kind: str) -> None:
             rewrite(text, kind, edits)
 
 
-def _check_reports(result: FileResult) -> None:
+def _check_reports(result: FileResult, phase: Phase) -> None:
     """Every format takes what was found, and can be written as UTF-8; what a worker sends arrives as it was."""
     if msgspec.msgpack.decode(msgspec.msgpack.encode(result), type=FileResult) != result:
         raise Broken("the result does not survive the way from a worker")
     if not result.findings and not result.problems:
         return
     for kind in report.KINDS:
+        phase(f"report {kind}")
         text = report.render(_report(result), kind, color=False, width=100, version=__version__)
         text.encode()
         if kind in ("json", "sarif", "gitlab"):
