@@ -91,6 +91,8 @@ def interrupts_held() -> Iterator[None]:
 def read_json(path: Path, kind: type[T], what: str, *, error: type[Mistake], version: int = 1, hint: str = "") -> T:
     """A JSON file of a struct with a `version`. `what` names it; raises `error` where it is no such file."""
     try:
+        if path.is_char_device() or path.is_block_device():  # which may never end
+            raise error(f"cannot read {path}: it is a device.{hint}")
         found: Any = msgspec.json.decode(path.read_bytes(), type=kind)
     except OSError as reason:
         raise error(f"cannot read {path}: {reason.strerror}.{hint}") from reason

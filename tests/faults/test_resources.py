@@ -144,7 +144,7 @@ def test_nothing_that_is_read_is_imported_executed_or_opened_for_writing(tree: P
         }
     )
     log, fired = tree.parent / "log", tree.parent / "fired"
-    for arguments in (("check", ".", *TARGETS, "-j", "2"), ("report", ".", *TARGETS, "-j", "2")):
+    for arguments in (("check", ".", *TARGETS, "-j", "2", "--no-cache"), ("report", ".", *TARGETS, "-j", "2")):
         run = subprocess.run(
             [sys.executable, "-P", "-B", "-c", AUDITED, str(tree), str(log), *arguments],
             env=environment(FIRED=str(fired), PYTHONDONTWRITEBYTECODE="1"),
