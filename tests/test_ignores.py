@@ -187,7 +187,7 @@ class TestAdding:
         monkeypatch.setattr(os, "fsync", refuse)
         assert "No space left" in str(add("a.py")["problems"][0]["message"])
         assert Path("a.py").read_text() == DEVICE
-        assert [one.name for one in Path().iterdir()] == ["a.py"]
+        assert [one.name for one in Path().iterdir() if one.is_file()] == ["a.py"]
 
     def test_findings_of_the_baseline_get_none(self) -> None:
         Path("a.py").write_text(DEVICE)
