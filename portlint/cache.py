@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cache
+from importlib.util import find_spec
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -56,6 +57,8 @@ _NO_CODE = frozenset(
     ".bin .csv .gif .html .jpeg .jpg .json .jsonl .lock .log .md .npy .npz .parquet .pdf .png .pt .pth .rst"
     " .safetensors .sarif .svg .tsv .xlsx .xml".split()
 )
+_OF_THE_MACHINE = ("rule", "timeout")
+"""problems that another run, on a machine with less to do, may not have"""
 _AT_ONCE = 500
 """keys that one statement asks for"""
 
@@ -102,7 +105,8 @@ class Cache:
         kept: list[tuple[bytes, bytes, bytes, int]] = []
         for found in tasks:
             result = by_path.get(found.path)
-            key = self._keys(found).get(result.rests_on) if result is not None else None
+            whole = result is not None and not any(one.kind in _OF_THE_MACHINE for one in result.problems)
+            key = self._keys(found).get(result.rests_on) if result is not None and whole else None
             if key is not None and before.agrees_with(self._files, found.file):
                 content = msgspec.msgpack.encode(result)
                 kept.append((key, content, _sum(key, content), _today()))
@@ -226,7 +230,7 @@ def _made_from(request: Request, rules: Sequence[Rule]) -> bytes:
     others = [rule.home for rule in rules if rule.home is not None]
     config = msgspec.to_builtins(request.config)
     parts: list[object] = [
-        __version__, _program(), [_of_folder(str(home)).hex() for home in sorted(set(others))],
+        __version__, _program(), _grammars(), [_of_folder(str(home)).hex() for home in sorted(set(others))],
         [rule.name for rule in rules], [target.profile for target in request.targets],
         [list(map(str, request.select)), list(map(str, request.ignore))],
         {key: value for key, value in config.items() if key not in ("file", "baseline", "fail-on")},
@@ -240,6 +244,15 @@ def _program() -> str:
     """What tells one state of a checkout from the next; a release is told by its version."""
     package = Path(__file__).parent
     return _of_folder(str(package)).hex() if (package.parent / "pyproject.toml").is_file() else ""
+
+
+@cache
+def _grammars() -> list[str]:
+    """The versions of the parser and its grammars, by the names of their folders of metadata."""
+    spec = find_spec("tree_sitter")
+    beside = os.path.dirname(os.path.dirname(spec.origin or "")) if spec is not None else ""
+    names = os.listdir(beside) if beside else []
+    return sorted(name for name in names if name.startswith("tree_sitter") and name.endswith("-info"))
 
 
 def _of_folder(folder: str) -> bytes:

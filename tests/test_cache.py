@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from portlint.cache import Cache, place
 from portlint.cli import main
 from portlint.config import Config
-from portlint.finding import FileResult
+from portlint.finding import FileResult, Problem
 from portlint.run import Request, prepare
 from portlint.run import run as run_request
 from portlint.target import load
@@ -263,6 +264,22 @@ def test_a_time_that_does_not_lie_behind_is_not_relied_on(portlint: Portlint) ->
     Path("src/b.py").write_text(DEVICE.replace("cuda", "cpu "))
     os.utime("src/b.py", ns=(now, now))
     assert report(portlint("--output-format", "json")) == fresh()
+
+
+def test_what_a_busy_machine_stopped_is_tried_again(
+    portlint: Portlint, kept: tuple[Path, bytes, Request, list[FileResult | None]]
+) -> None:
+    """A rule that was stopped leaves a result that is good for one run."""
+    database, _, request, results = kept
+    tasks, scan = prepare(request)
+    database.unlink()
+    cache = Cache(database.parent)
+    cache.known(tasks, request, scan.rules.rules)
+    first = next(one for one in results if one is not None)
+    late = msgspec.structs.replace(first, problems=(Problem(first.path, 0, "timeout", "was stopped"),))
+    cache.keep(tasks, [late, *(one for one in results if one is not None and one is not first)])
+    again = Cache(database.parent).known(tasks, request, scan.rules.rules)
+    assert [one for one in again if one is not None] == [one for one in results if one not in (None, first)]
 
 
 def test_a_file_that_vanishes_is_no_result(portlint: Portlint) -> None:
