@@ -270,6 +270,8 @@ def put_after(node: Node, text: str) -> Edit:
     return Edit(node.end, node.end, text)
 
 
+ASKS_FOR_DEVICE = ("cuda", "torch", "triton", "jax", "capability", "device", "gpu", "GPU")
+"""what Python speaks of where it asks for the device, in whatever spelling: for `mentions`"""
 ACCELERATOR = "torch.accelerator.is_available"
 """what stands for `torch.cuda.is_available` on any machine, since PyTorch 2.6"""
 

@@ -17,7 +17,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_available.html
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of, asked, at_most, put_after
+from portlint.rule import ASKS_FOR_DEVICE, Hit, Hits, Node, Rule, any_of, asked, at_most, put_after
 
 rule = Rule(
     assumes={},
@@ -31,8 +31,6 @@ PROBES = {
     "torch.distributed.is_nccl_available": "device.nccl",
 }
 QUERIES = ("device.capability", "torch.version.hip", "torch.version.cuda", "gcn_arch", "triton.backend")
-SPOKEN_OF = ("cuda", "torch", "triton", "jax", "capability", "device", "gpu", "GPU")
-"""what a file with a function that asks for a device speaks of"""
 SHARED = ("shared_memory_per_block", "max_shared_mem", "shared_memory_per_multiprocessor")
 WITH_CUDA, _ = asked("torch.cuda.is_available")
 SIGNS = {">=": 0, ">": 0, "<=": 1, "<": 1}
@@ -46,9 +44,9 @@ def probe(name: Node) -> Hits:
         yield Hit(name, {PROBES[name.name]: "native"}, edits=(put_after(name, "()"),), safe=safe)
 
 
-@rule.python("(if_statement condition: (_) @test)", mentions=SPOKEN_OF)
-@rule.python("(elif_clause condition: (_) @test)", mentions=SPOKEN_OF)
-@rule.python("(conditional_expression . (_) . (_) @test . (_) .)", mentions=SPOKEN_OF)
+@rule.python("(if_statement condition: (_) @test)", mentions=ASKS_FOR_DEVICE)
+@rule.python("(elif_clause condition: (_) @test)", mentions=ASKS_FOR_DEVICE)
+@rule.python("(conditional_expression . (_) . (_) @test . (_) .)", mentions=ASKS_FOR_DEVICE)
 def helper(test: Node) -> Hits:
     for name in _operands(test):
         function = name.declaration if name.type == "identifier" else None

@@ -13,7 +13,7 @@ https://docs.nvidia.com/cuda/blackwell-compatibility-guide/
 
 from __future__ import annotations
 
-from portlint.rule import Hit, Hits, Node, Rule, any_of, in_generation, on_platform
+from portlint.rule import ASKS_FOR_DEVICE, Hit, Hits, Node, Rule, any_of, in_generation, on_platform
 
 rule = Rule(
     assumes={},
@@ -25,14 +25,11 @@ rule = Rule(
 )
 
 
-SPOKEN_OF = ("cuda", "torch", "triton", "jax", "capability", "device", "gpu", "GPU")
-
-
 @rule.python(
     '((if_statement condition: (_) @test consequence: (block . (raise_statement))) (#match? @test "not in"))',
-    mentions=SPOKEN_OF,
+    mentions=ASKS_FOR_DEVICE,
 )
-@rule.python('((assert_statement . (comparison_operator) @test) (#match? @test " in "))', mentions=SPOKEN_OF)
+@rule.python('((assert_statement . (comparison_operator) @test) (#match? @test " in "))', mentions=ASKS_FOR_DEVICE)
 def closed_list(test: Node) -> Hits:
     if not test.asks("device.capability"):
         return
