@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import Guard, any_way
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.architectures import Built, from_gencode, runs_on_device
 from portlint.source.cxx.conditions import fits
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from portlint.source.node import Node
 
-_SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
-_HERE = re.compile(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
+_SOURCE = regex(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
+_HERE = regex(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
 _BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "string"))
 """the files that list sources: name, language, and the node that a path is written as"""
 _MOST_FILES = 600
