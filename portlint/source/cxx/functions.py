@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.regex import regex
-from portlint.source.cxx.query import capture, text_of
+from portlint.source.cxx.query import captured, text_of
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -29,13 +29,6 @@ _DEVICE_BUILTIN = regex(
     rb"\b(?:threadIdx|blockIdx|blockDim|gridDim|hipThreadIdx_[xyz]|hipBlockIdx_[xyz]|__syncthreads|__syncwarp|__shfl\w*"
     rb"|__ballot\w*|__activemask|__ldg|__builtin_amdgcn_\w+)\b"
 )
-_LAUNCH_BOUNDS = """
-(launch_bounds) @bounds
-(call_expression function: (identifier) @_name arguments: (argument_list) @bounds
-    (#match? @_name "LAUNCH_BOUNDS|launch_bounds"))
-(init_declarator declarator: (identifier) @_name value: (argument_list) @bounds
-    (#match? @_name "LAUNCH_BOUNDS|launch_bounds"))
-"""
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -178,7 +171,7 @@ class Functions:
     @cached_property
     def _all_bounds(self) -> list[RawNode]:
         """The arguments of launch bounds, whatever the tree takes them for; the normalised text has none left."""
-        return capture(_LAUNCH_BOUNDS, self._source.tree.root_node).get("bounds", [])
+        return captured(self._source.tree.root_node).get("bounds", [])
 
     # ---- parameters -----------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from portlint.regex import regex
 from portlint.source.cxx.constants import Frame
 from portlint.source.cxx.numbers import is_arithmetic
-from portlint.source.cxx.query import capture, text_of
+from portlint.source.cxx.query import captured, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -92,10 +92,6 @@ _TILES = (
 )
 _SMALL_TILE = regex(r"(?:thread_block_tile|tiled_partition)\s*<\s*(?:1|2|4|8|16|32)[uU]?\s*[,>]")
 _CASTS = frozenset(("static_cast", "const_cast", "reinterpret_cast"))
-_SYNC_MASKS = """
-(call_expression function: (identifier) @_name arguments: (argument_list . (identifier) @mask)
-    (#match? @_name "^__(shfl|ballot|any|all|match|reduce|syncwarp)"))
-"""
 _MOST_LEVELS = 50
 _MOST_STEPS = 5_000
 """expressions looked at for one question; nested calls of macros can double them at each level"""
@@ -419,7 +415,7 @@ class Roles:
         return frozenset(
             definition.offset
             for root in self._roots
-            for mask in capture(_SYNC_MASKS, root).get("mask", ())
+            for mask in captured(root).get("mask", ())
             for definition in self._definitions.declared(text_of(mask), mask.start_byte)
         )
 
