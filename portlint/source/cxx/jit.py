@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from portlint.source.node import Node
 
 _SOURCE = regex(rb"[\"'/\\]([\w.-]+)\.(?:cu|cuh|cpp|cc|jinja|j2)[\"']")
+_ENDINGS = (b".cu", b".cpp", b".cc", b".jinja", b".j2")
 _IS_SOURCE = regex(r"[\w./-]+\.(?:cu|cuh|cpp|cc)")
 _NAME = regex(rb"[\"']([a-zA-Z]\w{9,})[\"']")
 """a string that may be the name of a source without its extension"""
@@ -115,11 +116,12 @@ def _scripts(root: str) -> _Scripts:
         if nearby.is_of_tests(inside):
             continue
         text = nearby.read(path) or b""
-        for name in set(_MACRO.findall(text)):
+        for name in set(_MACRO.findall(text)) if b"-D" in text else ():
             found.defining.setdefault(name.decode(), []).append(path)
-        for name in set(_FLAGS.findall(text)):
+        for name in set(_FLAGS.findall(text)) if b"flags" in text else ():
             found.flags.setdefault(name.decode(), []).append(path)
-        with_extension = set(_SOURCE.findall(text)) if not inside.endswith("/setup.py") else set()
+        may_name = not inside.endswith("/setup.py") and any(ending in text for ending in _ENDINGS)
+        with_extension = set(_SOURCE.findall(text)) if may_name else set()
         for stem in with_extension | (set(_NAME.findall(text)) if with_extension or b".cu" in text else set()):
             found.naming.setdefault(stem.decode(), []).append(path)
     return found
