@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from portlint.condition import any_way
-from portlint.regex import regex
+from portlint.regex import compile_all, regex
 from portlint.rule import Detector, Entry, Hit, Rule
+from portlint.source import prepare
 from portlint.source.node import MissingField, Node
 from portlint.source.prescan import Limits
 from portlint.source.recipe import LANGUAGES as RECIPES
@@ -42,8 +43,8 @@ class Clause(msgspec.Struct, frozen=True):
 
 _COMPILED = ("cmake", "cuda", "python")
 """the languages with queries"""
-_FEW_FILES = 3
-"""of a language, in one process"""
+FEW_FILES = 3
+"""of a language in one process, for which it is not worth while to compile everything"""
 _SETUP = Clause(frozenset((b"install_requires",)))
 """what makes Python a recipe"""
 
@@ -75,10 +76,12 @@ class RuleSet:
         self._compiled: dict[str, _Compiled] = {}
 
     def compile(self, languages: Iterable[str]) -> None:
-        """Compile the queries for some languages now, once for all processes that are forked later."""
+        """Compile what some languages need now, once for all processes that are forked later."""
+        compile_all()
         for language in languages:
             if language in _COMPILED:
-                self._of(language).whole()
+                self._of(language).prepare()
+                prepare(language)
 
     def may_fire(self, text: bytes, language: str) -> bool:
         """The byte gate: False only if no detector of this language can match such a text."""
@@ -153,6 +156,11 @@ class _Compiled:
         has = _Words(text).has_one_of
         return any(all(map(has, clauses)) for clauses in self.gates)
 
+    def prepare(self) -> None:
+        """Make everything that is made once."""
+        self.whole()
+        _ = self.gates
+
     def whole(self) -> _Query:
         """The query of all detectors."""
         if self._whole is None:
@@ -165,7 +173,7 @@ class _Compiled:
         To compile them all takes longer than to read a dozen files, so the first few get one of their own.
         """
         self._asked += 1
-        if self._whole is None and self._asked <= _FEW_FILES:
+        if self._whole is None and self._asked <= FEW_FILES:
             return _Query(self.language, live)
         return self.whole()
 

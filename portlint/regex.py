@@ -17,15 +17,30 @@ def regex(pattern: AnyStr, flags: int | re.RegexFlag = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", _Later(pattern, flags))
 
 
+def compile_all() -> None:
+    """Compile all expressions now, once for all processes that are forked later."""
+    while _waiting:
+        _waiting.pop().compiled()
+
+
 class _Later:
     """Stands in for a compiled pattern."""
 
     def __init__(self, pattern: str | bytes, flags: int | re.RegexFlag) -> None:
         self.pattern = pattern
         self.flags = flags
+        _waiting.append(self)
+
+    def compiled(self) -> re.Pattern[Any]:
+        """The pattern; its methods are found here from now on."""
+        compiled = re.compile(self.pattern, self.flags)
+        for method in _METHODS:
+            setattr(self, method, getattr(compiled, method))
+        return compiled
 
     def __getattr__(self, name: str) -> Any:
-        compiled = re.compile(self.pattern, self.flags)
-        for method in _METHODS:  # from here on found without coming by here
-            setattr(self, method, getattr(compiled, method))
-        return getattr(compiled, name)
+        return getattr(self.compiled(), name)
+
+
+_waiting: list[_Later] = []
+"""those that `compile_all` is to compile"""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from portlint import __version__
-from portlint.detect import RuleSet
+from portlint.detect import FEW_FILES, RuleSet
 from portlint.finding import FileResult, Problem, Report, RuleText, Shard, Summary, sums
 from portlint.judge import is_moot
 from portlint.naming import declare
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 
+_SETS_OF_RULES = 4
 READ = frozenset(("python", "notebook", "cuda", "cxx?", "cmake", "", *LANGUAGES))
 """the kinds of file that some rule reads; others are not portlint's business"""
 
@@ -83,7 +84,7 @@ def run(request: Request, progress: Progress | None = None, cache: Cache | None 
     known = cache.known(tasks, request, scan.rules.rules) if cache is not None and request.stdin is None else []
     left = [found for found, result in zip_longest(tasks, known) if result is None]
     jobs = max(1, min(request.jobs or cores(), len(left)))
-    if len(left) > jobs:
+    if len(left) > FEW_FILES * jobs:
         scan.rules.compile({found.kind for found in left})
     results = engine.run(left, scan, jobs=jobs, limits=scan.limits, progress=progress)
     if cache is not None and left and request.stdin is None:
@@ -127,7 +128,7 @@ def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: b
     configure(request.config.rules)
     selected = [rule for name, rule in discover_rules().items() if _is_selected(name, request)]
     return Scan(
-        RuleSet(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets)),
+        _rule_set(tuple(rule for rule in selected if not all(is_moot(rule, target) for target in request.targets))),
         request.targets,
         Limits(),
         select=request.select,
@@ -138,6 +139,12 @@ def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: b
         measures=measures,
         require_reason=request.config.require_reason,
     )
+
+
+@lru_cache(maxsize=_SETS_OF_RULES)
+def _rule_set(rules: tuple[Rule, ...]) -> RuleSet:
+    """The same object for the same rules, so that a process that runs again has the queries at hand."""
+    return RuleSet(rules)
 
 
 def _is_selected(name: str, request: Request) -> bool:

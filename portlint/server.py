@@ -1,26 +1,22 @@
 """`portlint server`: findings in an editor, as you type, over the Language Server Protocol.
 
-The analysis runs in a process of its own, forked before the server has any thread: it forks workers in its turn, and
-what it takes never keeps the editor waiting. While somebody types, only the last text is analysed.
+The analysis runs in a process of its own (`portlint/analyst.py`). While somebody types, only the last text is analysed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-import msgspec
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from portlint import __version__
+from portlint.analyst import Analyst, Question
 from portlint.finding import Edit, Finding, Verdict
-from portlint.mistake import Mistake
 from portlint.report.escape import printable
 
 if TYPE_CHECKING:
@@ -29,6 +25,8 @@ if TYPE_CHECKING:
 PAUSE_SECONDS = 0.15
 """how long nobody types before a text is analysed"""
 CONFIGURATIONS = ("portlint.toml", ".portlint.toml", "pyproject.toml")
+_SOURCES = ("*.py", "*.{cu,cuh,hip}", "*.{c,cc,cpp,cxx}", "*.{h,hh,hpp,hxx,inl}", "CMakeLists.txt", "*.cmake")
+"""what an analysis of another file may have read"""
 _RULE_PAGES = "https://github.com/portlint/portlint/blob/main/docs/rules"
 _SEVERITIES = {
     Verdict.CORRUPTS: lsp.DiagnosticSeverity.Error,
@@ -36,86 +34,6 @@ _SEVERITIES = {
     Verdict.DEGRADES: lsp.DiagnosticSeverity.Warning,
     Verdict.UNKNOWN: lsp.DiagnosticSeverity.Information,
 }
-
-
-class Question(msgspec.Struct, frozen=True):
-    """A text to analyse."""
-
-    folder: str
-    """where configuration is looked for, upwards from here"""
-    path: str
-    text: str
-    targets: tuple[str, ...]
-    """what the editor asks for; those of the configuration if empty"""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What was found in it."""
-
-    findings: tuple[Finding, ...] = ()
-    mistake: str = ""
-    """why nothing could be analysed; "" if it was"""
-
-
-def analyse(question: Question) -> Answer:
-    """Check one text."""
-    from portlint.config import load
-    from portlint.run import Request, run
-    from portlint.settings import selectors, settled
-    from portlint.target import load as target
-
-    try:
-        config = load(Path(question.folder))
-        names = question.targets or config.target
-        if not names:
-            return Answer(mistake="no target: name one in the settings of the editor or as 'target' in portlint.toml")
-        machines = tuple(dict.fromkeys(map(target, names)))
-        request = Request(
-            paths=(),
-            targets=machines,
-            config=settled(config, machines),
-            select=selectors(config.select, machines),
-            ignore=selectors(config.ignore, machines),
-            stdin=(question.path, question.text.encode("utf-8", "replace")),
-            jobs=1,
-        )
-        return Answer(run(request).findings)
-    except Mistake as mistake:
-        return Answer(mistake=str(mistake))
-
-
-def _answer_all(pipe: Connection) -> None:
-    """The loop of the analysing process; it ends with its pipe."""
-    while True:
-        try:
-            question = pipe.recv()
-        except (EOFError, OSError):
-            return
-        pipe.send(analyse(question))
-
-
-class Analyst:
-    """The analysing process, seen from the server. One question at a time."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("fork")
-        self._pipe, other = context.Pipe()
-        self._process = context.Process(target=_answer_all, args=(other,), daemon=False)
-        self._process.start()
-        other.close()
-        self._turn = asyncio.Lock()
-
-    async def ask(self, question: Question) -> Answer:
-        """What is found in a text. The editor goes on while it is analysed."""
-        async with self._turn:
-            self._pipe.send(question)
-            return await asyncio.to_thread(self._pipe.recv)
-
-    def close(self) -> None:
-        """End the process."""
-        self._pipe.close()
-        self._process.join(timeout=5)
-        self._process.kill()
 
 
 class Server(LanguageServer):
@@ -158,11 +76,13 @@ class Server(LanguageServer):
         self.found.pop(uri, None)
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
-    def recheck(self) -> None:
-        """The configuration has changed."""
-        self._said.clear()
-        for uri in list(self.workspace.text_documents):
-            self.schedule(uri, 0.0)
+    def renew(self, changed: Sequence[str]) -> None:
+        """Files have changed on the disk; where one of them is a configuration, every open file is checked again."""
+        self.analyst.renew()
+        if any(Path(_path(uri) or "").name in CONFIGURATIONS for uri in changed):
+            self._said.clear()
+            for uri in list(self.workspace.text_documents):
+                self.schedule(uri, 0.0)
 
     def _diagnostic(self, document: TextDocument, group: Sequence[Finding]) -> lsp.Diagnostic:
         """One for all targets that share a place and a rule."""
@@ -251,13 +171,13 @@ def create(analyst: Analyst) -> Server:
 
     @server.feature(lsp.INITIALIZED)
     def initialized(_: lsp.InitializedParams) -> None:
-        watched = [lsp.FileSystemWatcher(glob_pattern=f"**/{name}") for name in CONFIGURATIONS]
+        watched = [lsp.FileSystemWatcher(glob_pattern=f"**/{name}") for name in (*CONFIGURATIONS, *_SOURCES)]
         options = lsp.DidChangeWatchedFilesRegistrationOptions(watchers=watched)
         kind = lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
         capabilities = server.client_capabilities.workspace
         watching = capabilities and capabilities.did_change_watched_files
         if watching and watching.dynamic_registration:
-            registration = lsp.Registration("portlint-configuration", kind, options)
+            registration = lsp.Registration("portlint-files", kind, options)
             server.client_register_capability(lsp.RegistrationParams([registration]))
 
     @server.feature(lsp.INITIALIZE)
@@ -277,16 +197,15 @@ def create(analyst: Analyst) -> Server:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def saved(params: lsp.DidSaveTextDocumentParams) -> None:
-        if Path(_path(params.text_document.uri) or "").name in CONFIGURATIONS:
-            server.recheck()
+        server.renew([params.text_document.uri])
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: lsp.DidCloseTextDocumentParams) -> None:
         server.forget(params.text_document.uri)
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def watched(_: lsp.DidChangeWatchedFilesParams) -> None:
-        server.recheck()
+    def watched(params: lsp.DidChangeWatchedFilesParams) -> None:
+        server.renew([change.uri for change in params.changes])
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def hover(params: lsp.HoverParams) -> lsp.Hover | None:

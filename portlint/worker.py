@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -121,17 +122,25 @@ def serve(tasks: Sequence[T], work: Work[T], limits: Limits, link: Link, parents
         _reset_signals()
         die_with_parent(link.lifeline)
         _silence(link)
-        _limit_memory(limits.memory_bytes)
-        # What the parent loaded is never garbage; without freezing it, each collection would look at all of it again.
-        gc.freeze()
-        gc.disable()
-        sys.setrecursionlimit(limits.recursion)
-        threading.stack_size(limits.stack_bytes)
-        thread = threading.Thread(target=_answer, args=(tasks, work, limits, link))
-        thread.start()
-        thread.join()
+        limit_memory(limits.memory_bytes)
+        roomy(limits, partial(_answer, tasks, work, limits, link))
     finally:
         os._exit(1)
+
+
+def roomy(limits: Limits, task: Callable[[], None]) -> None:
+    """Do something in a process that was just forked, with the stack that deep code takes.
+
+    Garbage is left for the task to collect.
+    """
+    # What the parent loaded is never garbage; without freezing it, each collection would look at all of it again.
+    gc.freeze()
+    gc.disable()
+    sys.setrecursionlimit(limits.recursion)
+    threading.stack_size(limits.stack_bytes)
+    thread = threading.Thread(target=task)
+    thread.start()
+    thread.join()
 
 
 def _answer(tasks: Sequence[T], work: Work[T], limits: Limits, link: Link) -> None:
@@ -220,7 +229,7 @@ def _silence(link: Link) -> None:
         os.dup2(nowhere, stream)
 
 
-def _limit_memory(limit: int) -> None:
+def limit_memory(limit: int) -> None:
     """Limit the address space, and write no core files when a limit strikes."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     if sys.platform != "darwin":  # macOS refuses the call and has nothing in its place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -206,3 +207,67 @@ def test_a_text_that_crashes_parsers_costs_only_itself(kernel: Path) -> None:
         assert len(await editor.diagnostics(uri)) > 1
 
     edit(kernel.parent, work, targets=["cdna3"])
+
+
+WHERE = "import torch\nFAST = torch.{}.is_available()\n"
+USER = """import torch
+from where import FAST
+
+def make():
+    return torch.zeros(4, device="cuda") if FAST else torch.zeros(4)
+"""
+
+
+def test_what_another_file_says_counts_once_it_is_saved(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    where = tmp_path / "where.py"
+    where.write_text(WHERE.format("cuda"))
+    user = tmp_path / "user.py"
+    user.write_text(USER)
+
+    async def work(editor: Editor) -> None:
+        uri = editor.open(user, "python")
+        assert await editor.diagnostics(uri) == []
+        where.write_text(WHERE.format("backends.mps"))
+        identifier = lsp.TextDocumentIdentifier(where.as_uri())
+        editor.text_document_did_save(lsp.DidSaveTextDocumentParams(identifier))
+        editor.replace(uri, 2, USER + "\n")
+        assert [one.code for one in await editor.diagnostics(uri)] == ["device/is-cuda"]
+
+    edit(tmp_path, work, targets=["mps"])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at processes as Linux shows them")
+def test_no_process_is_left_when_the_server_is_killed() -> None:
+    async def session() -> set[int]:
+        server = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "portlint", "server", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL
+        )
+        for _ in range(int(SECONDS * 10)):
+            if len(below := descendants(server.pid)) == 2:
+                break
+            await asyncio.sleep(0.1)
+        server.kill()
+        await server.wait()
+        return below
+
+    below = asyncio.run(session())
+    assert len(below) == 2
+    deadline = time.monotonic() + SECONDS
+    while any(map(is_alive, below)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(is_alive, below))
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that a process started, and those that they started."""
+    children = {int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    return children.union(*map(descendants, children))
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there, and not merely unburied."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

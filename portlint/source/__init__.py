@@ -317,6 +317,18 @@ _RECIPES = {
 }
 
 
+def prepare(language: str) -> None:
+    """Compile what the services of a language ask every tree, once for all processes that are forked later."""
+    if language == "cuda":
+        from portlint.source.cxx.query import compiled
+
+        compiled()
+    elif language == "python":
+        from portlint.source.python.scopes import binder_query
+
+        binder_query()
+
+
 _LONE_RETURN = regex(rb"\r(?!\n)")
 
 

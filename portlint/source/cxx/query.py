@@ -58,7 +58,8 @@ _TREES = 4
 
 
 @cache
-def _compiled() -> Query:
+def compiled() -> Query:
+    """The query, compiled once for all files."""
     from tree_sitter import Query
 
     from portlint.source.grammar import language
@@ -71,7 +72,7 @@ def captured(root: Node) -> dict[str, list[Node]]:
     """The nodes of a tree that the services are built on, by capture name."""
     from tree_sitter import QueryCursor
 
-    return QueryCursor(_compiled()).captures(root)
+    return QueryCursor(compiled()).captures(root)
 
 
 def text_of(node: Node | None) -> str:

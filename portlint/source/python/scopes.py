@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -309,22 +309,22 @@ _BINDERS = frozenset(
 )
 
 
-def _statements(root: tree_sitter.Node) -> list[tree_sitter.Node]:
-    """Every node that may bind a name, in source order."""
-    from tree_sitter import Query, QueryCursor
+@cache
+def binder_query() -> tree_sitter.Query:
+    """What binds names, compiled once for all files."""
+    from tree_sitter import Query
 
     from portlint.source.grammar import language
 
-    global _binder_query  # noqa: PLW0603  (compiled once per process)
-    if _binder_query is None:
-        _binder_query = Query(
-            language("python"), "[" + " ".join(f"({kind})" for kind in sorted(_BINDERS)) + "] @binder"
-        )
-    found = QueryCursor(_binder_query).captures(root).get("binder", [])
+    return Query(language("python"), "[" + " ".join(f"({kind})" for kind in sorted(_BINDERS)) + "] @binder")
+
+
+def _statements(root: tree_sitter.Node) -> list[tree_sitter.Node]:
+    """Every node that may bind a name, in source order."""
+    from tree_sitter import QueryCursor
+
+    found = QueryCursor(binder_query()).captures(root).get("binder", [])
     return sorted(found, key=lambda raw: (raw.start_byte, -raw.end_byte))
-
-
-_binder_query: tree_sitter.Query | None = None
 
 
 def _identifiers(pattern: Node) -> list[Node]:
