@@ -11,7 +11,6 @@ silent for every target of the panel.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +20,7 @@ import msgspec
 from portlint.detect import RuleSet
 from portlint.finding import Finding, Verdict
 from portlint.mistake import Mistake
+from portlint.regex import regex
 from portlint.rule import Rule
 from portlint.scan import Scan
 from portlint.source.discover import Found
@@ -33,9 +33,9 @@ PANEL = (
     "cpu",
 )  # fmt: skip
 
-_ANNOTATION = re.compile(r"\b(expect|gap)\[([a-z-]+/[a-z0-9-]+)(?:\s*@\s*([a-z0-9 .-]+))?\]")
-_ALONE = re.compile(r"^\s*(?://|#)\s*(?:expect|gap)\[")
-_CARETS = re.compile(r"^\s*(?://|#)\s*(?P<carets>\^+)\s*$")
+_ANNOTATION = regex(r"\b(expect|gap)\[([a-z-]+/[a-z0-9-]+)(?:\s*@\s*([a-z0-9 .-]+))?\]")
+_ALONE = regex(r"^\s*(?://|#)\s*(?:expect|gap)\[")
+_CARETS = regex(r"^\s*(?://|#)\s*(?P<carets>\^+)\s*$")
 
 
 class FixtureError(Mistake):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.mistake import Mistake
+from portlint.regex import regex
 from portlint.source.discover import printable_path, reported_path
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _ENVIRONMENT = {
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = regex(r"\r\n|\r|\n")
 _OVERRIDES = ("GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS")
 """variables of the environment that would change what git says"""
 _DEFAULT_BRANCHES = ("@{upstream}", "refs/remotes/origin/HEAD", "origin/main", "origin/master")
@@ -152,7 +153,7 @@ def _differences(top: str, commit: str) -> dict[str, tuple[Span, ...] | None]:
     return files
 
 
-_ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_ESCAPE = regex(rb"\\([0-7]{3}|.)", re.DOTALL)
 _CONTROLS = dict(zip(b"abtnvfr", b"\a\b\t\n\v\f\r", strict=True))
 
 

@@ -9,7 +9,6 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import msgspec
 
 from portlint.finding import Verdict
 from portlint.mistake import Mistake
+from portlint.regex import regex
 from portlint.source.discover import DEFAULT_EXCLUDE, PatternError, ignore_spec, printable_path
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Selector(msgspec.Struct, frozen=True):
         return f"{name} @ {self.target}" if self.target else name
 
 
-_SELECTOR = re.compile(r"\s*(?P<pack>[\w-]+)(?:/(?P<name>[\w-]+))?\s*(?:@\s*(?P<target>[\w.-]+)\s*)?", re.ASCII)
+_SELECTOR = regex(r"\s*(?P<pack>[\w-]+)(?:/(?P<name>[\w-]+))?\s*(?:@\s*(?P<target>[\w.-]+)\s*)?", re.ASCII)
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -268,5 +268,7 @@ def check_selectors(
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A question that ends an error: which known name was meant; "" where none is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, list(known), n=1)
     return f" Did you mean '{near[0]}'?" if near else ""

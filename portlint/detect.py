@@ -5,7 +5,6 @@ All detectors of a language share one query, so that a tree is matched once, in 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from portlint.condition import any_way
+from portlint.regex import regex
 from portlint.rule import Detector, Entry, Hit, Rule
 from portlint.source.node import MissingField, Node
 from portlint.source.prescan import Limits
@@ -42,15 +42,17 @@ class Clause(msgspec.Struct, frozen=True):
 
 _COMPILED = ("cmake", "cuda", "python")
 """the languages with queries"""
+_FEW_FILES = 3
+"""of a language, in one process"""
 _SETUP = Clause(frozenset((b"install_requires",)))
 """what makes Python a recipe"""
 
-_BEFORE_AS = re.compile(rb"\w+$")
-_AFTER_AS = re.compile(rb"\w+")
-_WORD = re.compile(rb"\w+")
-_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_EQUALITY = re.compile(r"\(#(?:eq|any-of)\?\s+@\w+((?:\s+\"(?:[^\"\\]|\\.)*\")+)\s*\)")
-_PLAIN_MATCH = re.compile(r'\(#match\?\s+@\w+\s+"([\w=|:,/ -]+)"\s*\)')
+_BEFORE_AS = regex(rb"\w+$")
+_AFTER_AS = regex(rb"\w+")
+_WORD = regex(rb"\w+")
+_STRING = regex(r'"((?:[^"\\]|\\.)*)"')
+_EQUALITY = regex(r"\(#(?:eq|any-of)\?\s+@\w+((?:\s+\"(?:[^\"\\]|\\.)*\")+)\s*\)")
+_PLAIN_MATCH = regex(r'\(#match\?\s+@\w+\s+"([\w=|:,/ -]+)"\s*\)')
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -76,7 +78,7 @@ class RuleSet:
         """Compile the queries for some languages now, once for all processes that are forked later."""
         for language in languages:
             if language in _COMPILED:
-                _ = self._of(language).query
+                self._of(language).whole()
 
     def may_fire(self, text: bytes, language: str) -> bool:
         """The byte gate: False only if no detector of this language can match such a text."""
@@ -94,6 +96,39 @@ class RuleSet:
         return self._compiled[language]
 
 
+class _Query:
+    """The queries of several detectors as one."""
+
+    def __init__(self, language: str, owned: Sequence[Owned]) -> None:
+        from tree_sitter import Query
+
+        from portlint.source import grammar
+
+        queried = [pair for pair in owned if pair[1].query]
+        self.compiled = Query(grammar.language(language), "\n".join(detector.query for _, detector in queried))
+        ends = list(accumulate(len(detector.query.encode()) + 1 for _, detector in queried))
+        starts = map(self.compiled.start_byte_for_pattern, range(self.compiled.pattern_count))
+        self._owners = [queried[bisect_right(ends, start)] for start in starts]
+        """for each pattern, whose it is"""
+
+    def matches(
+        self, roots: Iterable[tree_sitter.Node], wanted: frozenset[int], limit: int
+    ) -> tuple[list[Match], bool]:
+        """The matches of the detectors with these ids in some trees, and whether the limit cut some off."""
+        from tree_sitter import QueryCursor
+
+        found: list[Match] = []
+        exceeded = False
+        for root in roots:
+            cursor = QueryCursor(self.compiled, match_limit=limit)
+            for pattern, captures in cursor.matches(root):
+                owner = self._owners[pattern]
+                if id(owner[1]) in wanted:
+                    found.append(Match(*owner, captures))
+            exceeded = exceeded or cursor.did_exceed_match_limit
+        return found, exceeded
+
+
 class _Compiled:
     """The detectors of one language."""
 
@@ -105,6 +140,8 @@ class _Compiled:
             for _, detector in owned
         }
         """the last parts of the names that a detector looks for"""
+        self._asked = 0
+        self._whole: _Query | None = None
 
     @cached_property
     def gates(self) -> list[list[Clause]]:
@@ -116,25 +153,21 @@ class _Compiled:
         has = _Words(text).has_one_of
         return any(all(map(has, clauses)) for clauses in self.gates)
 
-    @cached_property
-    def _queried(self) -> list[Owned]:
-        """The detectors with a query of their own."""
-        return [pair for pair in self.owned if pair[1].query]
+    def whole(self) -> _Query:
+        """The query of all detectors."""
+        if self._whole is None:
+            self._whole = _Query(self.language, self.owned)
+        return self._whole
 
-    @cached_property
-    def query(self) -> tree_sitter.Query:
-        from tree_sitter import Query
+    def _query(self, live: Sequence[Owned]) -> _Query:
+        """A query for at least these detectors.
 
-        from portlint.source.grammar import language
-
-        return Query(language(self.language), "\n".join(detector.query for _, detector in self._queried))
-
-    @cached_property
-    def by_pattern(self) -> list[Owned]:
-        """For each pattern of the query, whose it is."""
-        ends = list(accumulate(len(detector.query.encode()) + 1 for _, detector in self._queried))
-        starts = map(self.query.start_byte_for_pattern, range(self.query.pattern_count))
-        return [self._queried[bisect_right(ends, start)] for start in starts]
+        To compile them all takes longer than to read a dozen files, so the first few get one of their own.
+        """
+        self._asked += 1
+        if self._whole is None and self._asked <= _FEW_FILES:
+            return _Query(self.language, live)
+        return self.whole()
 
     def matches(self, source: Source, limit: int) -> tuple[list[Match], bool]:
         """The matches of the detectors that may fire in the file, and whether the limit cut some off."""
@@ -153,18 +186,14 @@ class _Compiled:
         return found, exceeded
 
     def _of_queries(self, source: Source, live: Sequence[Owned], limit: int) -> tuple[list[Match], bool]:
-        from tree_sitter import QueryCursor
-
-        wanted = {id(detector) for _, detector in live if detector.query}
-        found: list[Match] = []
-        exceeded = False
-        for root in source.analysis.roots() if wanted else ():
-            cursor = QueryCursor(self.query, match_limit=limit)
-            for pattern, captures in cursor.matches(root):
-                owner = self.by_pattern[pattern]
-                if id(owner[1]) in wanted:
-                    found.append(Match(*owner, captures))
-            exceeded = exceeded or cursor.did_exceed_match_limit
+        wanted = frozenset(id(detector) for _, detector in live if detector.query)
+        if not wanted:
+            return [], False
+        roots = source.analysis.roots()
+        query = self._query(live)
+        found, exceeded = query.matches(roots, wanted, limit)
+        if exceeded and query is self._whole:  # what is found must not depend on which of the two was at hand
+            found, exceeded = _Query(self.language, live).matches(roots, wanted, limit)
         return found, exceeded
 
     def _of_names(self, source: Source, live: Sequence[Owned], words: _Words) -> list[Match]:

@@ -17,15 +17,16 @@ import msgspec
 
 from portlint.config import ConfigError, Selector
 from portlint.finding import Finding, Problem
+from portlint.regex import regex
 
 if TYPE_CHECKING:
     from portlint.source import Source
     from portlint.source.text import Lines
 
-_DIRECTIVE = re.compile(r"portlint:\s*(?P<verb>file-ignore|ignore|expect)\b(?P<rest>(?:(?!portlint:)[^\n])*)")
-_SELECTORS = re.compile(r"\s*\[(?P<selectors>[^\]]*)\](?P<reason>.*)", re.DOTALL)
-_UNTIL = re.compile(r"(?P<selector>.*\S)\s+until\s+(?P<day>\S+)", re.DOTALL)
-_BLANK = re.compile(rb"\s*+")
+_DIRECTIVE = regex(r"portlint:\s*(?P<verb>file-ignore|ignore|expect)\b(?P<rest>(?:(?!portlint:)[^\n])*)")
+_SELECTORS = regex(r"\s*\[(?P<selectors>[^\]]*)\](?P<reason>.*)", re.DOTALL)
+_UNTIL = regex(r"(?P<selector>.*\S)\s+until\s+(?P<day>\S+)", re.DOTALL)
+_BLANK = regex(rb"\s*+")
 _WIDE = 100
 """lines; what covers more is asked for every finding"""
 _NO_REASON = " \t\r*/#-:."

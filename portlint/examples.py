@@ -15,6 +15,7 @@ import msgspec
 
 from portlint.detect import RuleSet
 from portlint.finding import Finding, Verdict
+from portlint.regex import regex
 from portlint.rule import Rule
 from portlint.rules import FIXTURES
 from portlint.scan import Scan
@@ -23,12 +24,12 @@ from portlint.source.language import by_name
 from portlint.source.prescan import Limits
 from portlint.target import load, shipped
 
-_ALONE = re.compile(r"^[ \t]*(?://|#)[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+\n", re.MULTILINE)
-_ANNOTATIONS = re.compile(r"[ \t]*(?://|#)?[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+$", re.MULTILINE)
-_CARETS = re.compile(r"^[ \t]*(?://|#)[ \t]*\^+[ \t]*\n", re.MULTILINE)
+_ALONE = regex(r"^[ \t]*(?://|#)[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+\n", re.MULTILINE)
+_ANNOTATIONS = regex(r"[ \t]*(?://|#)?[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+$", re.MULTILINE)
+_CARETS = regex(r"^[ \t]*(?://|#)[ \t]*\^+[ \t]*\n", re.MULTILINE)
 
 
-IS_FIXED = re.compile(r"^[^.]+\.(?:unsafe_)?fixed\.")
+IS_FIXED = regex(r"^[^.]+\.(?:unsafe_)?fixed\.")
 """the name of a fixture that shows what fixes make of another"""
 
 

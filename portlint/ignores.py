@@ -7,7 +7,6 @@ notebook, or where the code goes on in a string), the file stays as it is, and a
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ import msgspec
 from portlint.files import replace
 from portlint.finding import FileResult, Finding, Problem, Report
 from portlint.mistake import Mistake
+from portlint.regex import regex
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _MARKS = {"cuda": "//"}
 """what starts a comment, where that is not `#`"""
 _NO_COMMENT_BEHIND = frozenset(("dockerfile",))
 _COMMENTS = frozenset(("comment", "line_comment", "bracket_comment"))
-_TEXTS = re.compile(r"string|heredoc|scalar|quoted|bracket_argument")
+_TEXTS = regex(r"string|heredoc|scalar|quoted|bracket_argument")
 """names of nodes inside which the text is no code, whatever nodes they hold"""
 _MOST_ROUNDS = 50
 """directives that are taken out of one comment"""
@@ -318,8 +318,8 @@ def _is_inside(source: Source, offset: int) -> bool:
 
 # ---- taking out -----------------------------------------------------------------------------------------------------
 
-_MARK_BEFORE = re.compile(rb"[ \t]*(?://|#)?[ \t]*\Z")
-_BARE = re.compile(rb"[\s/*#\[\]]*")
+_MARK_BEFORE = regex(rb"[ \t]*(?://|#)?[ \t]*\Z")
+_BARE = regex(rb"[\s/*#\[\]]*")
 
 
 def _without(lines: Lines, directive: Directive) -> Edit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import UNKNOWN, Guard, is_live, names
 from portlint.finding import Edit, Finding, Verdict
+from portlint.regex import regex
 from portlint.rule import AnyOf, Assumed, AtLeast, AtMost, Divides, Has, Hit, Rule, unfold
 from portlint.source import nearby, spelling
 from portlint.source.text import Lines
@@ -182,7 +182,7 @@ def _digest(*parts: str, size: int = 8) -> str:
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=size).hexdigest()
 
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = regex(r"\r\n|\r|\n")
 _SPECIAL = frozenset("\\\n'\"{}%$")
 """what a string, or what is replaced in one, may take for something else than text"""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
 
 from portlint.condition import PLATFORM_WORDS, UNKNOWN, Outcome, words_of
+from portlint.regex import regex
 
 _NEGATIONS = frozenset("no not non disable disabled without skip ignore un never".split())
-_OF_NVIDIA_HEADERS = re.compile(r"(CUTE|CUTLASS)_ARCH_\w+")
+_OF_NVIDIA_HEADERS = regex(r"(CUTE|CUTLASS)_ARCH_\w+")
 """macros that CUTLASS's headers define for NVIDIA architectures only"""
 _ONLY_NVIDIA = frozenset("nvidia cutlass cuvs optix npp nvjpeg nvshmem cupti amgx nvcuvid".split())
 """words for NVIDIA and for libraries of NVIDIA's that no other vendor has: `USE_NVIDIA_CUVS`, `WITH_OPTIX`"""

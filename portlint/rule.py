@@ -15,6 +15,7 @@ import msgspec
 from portlint.condition import Environment, Guard, Literal, Name, Op, Value, any_way, is_live, names, words_of
 from portlint.finding import Edit
 from portlint.naming import declared
+from portlint.regex import regex
 from portlint.source import amdgcn, architectures, ptx
 from portlint.source.node import Node
 from portlint.source.python.kernels import MARKS as PYTHON_KERNELS
@@ -78,6 +79,7 @@ __all__ = [
     "ptx",
     "put_after",
     "put_before",
+    "regex",
     "replace",
     "torch_operators",
     "triton_functions",

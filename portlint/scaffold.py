@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from portlint.mistake import Mistake
+from portlint.regex import regex
 from portlint.rules import FIXTURES
 
-_NAME = re.compile(r"(?P<pack>[a-z][a-z0-9]*)/(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
+_NAME = regex(r"(?P<pack>[a-z][a-z0-9]*)/(?P<name>[a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
 
 _RULE = '''"""{summary}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -27,12 +26,13 @@ from portlint.finding import (
     sums,
 )
 from portlint.mistake import Mistake
+from portlint.regex import regex
 
 if TYPE_CHECKING:
     from portlint.run import Request
     from portlint.source.discover import Found
 
-_SHARD = re.compile(r"([0-9]{1,5})/([0-9]{1,5})")
+_SHARD = regex(r"([0-9]{1,5})/([0-9]{1,5})")
 
 
 MOST_NAMED = 10

@@ -11,12 +11,13 @@ profile names the library that has the kernels of its machine, and its column ("
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 import msgspec
+
+from portlint.regex import regex
 
 _TABLES = Path(__file__).parent / "targets" / "tables"
 
@@ -100,7 +101,7 @@ _ERRORS = {
     "mps": "it raises NotImplementedError, unless PYTORCH_ENABLE_MPS_FALLBACK=1 sends it to the CPU",
     "neuron": "the compiler refuses it",
 }
-_TORCH_NAME = re.compile(r"\btorch\.((?:linalg\.)?\w+)")
+_TORCH_NAME = regex(r"\btorch\.((?:linalg\.)?\w+)")
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from portlint.condition import UNKNOWN, Environment, Outcome, Value
 from portlint.finding import Cite, StatedFact
 from portlint.mistake import Mistake
 from portlint.naming import declared, guess_platform
+from portlint.regex import regex
 
 
 class ProfileError(Mistake):
@@ -230,9 +231,9 @@ def _plain(value: Any) -> Value:
     return None if value == "none" else value
 
 
-_GFX_FAMILY = re.compile(r"__(gfx\d+)__")
+_GFX_FAMILY = regex(r"__(gfx\d+)__")
 """`__gfx94__`, `__gfx12__`: what projects define for the gfx targets whose names begin so"""
-_OF_CUTLASS = re.compile(
+_OF_CUTLASS = regex(
     r"(?:CUTE|CUTLASS)_ARCH_\w*?(?:SM(?P<number>\d{2,3})(?P<suffix>[AF]?)|TCGEN(?:05)?|TMEM)\w*_ENABLED"
 )
 

@@ -42,6 +42,30 @@ def test_it_lets_in_every_file_in_which_a_detector_finds_something(fixture: Fixt
             assert rules.may_fire(text, language), detector.detect.__name__
 
 
+@cache
+def all_compiled() -> RuleSet:
+    rules = RuleSet(discover().values())
+    rules.compile(("cmake", "cuda", "python"))
+    return rules
+
+
+@pytest.mark.parametrize("fixture", [one for one in fixtures() if one.expectations][::7], ids=name)
+def test_a_query_for_one_file_finds_what_that_for_all_finds(fixture: Fixture) -> None:
+    kind = by_name(fixture.path.name) or ""
+    if kind == "notebook":
+        return
+    text = decode(fixture.path.read_bytes(), kind).text
+    language = by_content(kind, text) or ""
+    places = [
+        [
+            (rule.name, hit.node.start, hit.node.end)
+            for rule, hit in detect(Source(fixture.path.name, text, language), rules)[0]
+        ]
+        for rules in (RuleSet(discover().values()), all_compiled())
+    ]
+    assert places[0] == places[1]
+
+
 @pytest.mark.parametrize(
     ("detector", "clauses"),
     [

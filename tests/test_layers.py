@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +36,10 @@ def test_rules_import_only_what_rules_are_written_with(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules("report"), ids=str)
 def test_emitters_import_only_values(path: Path) -> None:
-    assert {name for name in imported(path) if not name.startswith("portlint.report")} <= {"portlint.finding"}
+    assert {name for name in imported(path) if not name.startswith("portlint.report")} <= {
+        "portlint.finding",
+        "portlint.regex",
+    }
 
 
 @pytest.mark.parametrize("path", modules("source"), ids=str)
@@ -66,3 +71,26 @@ def test_a_lint_imports_nothing_heavy() -> None:
     code = "import sys, portlint.run, portlint.cli.check; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"libcst", "rich", "sarif_om", "multiprocessing", "jinja2", "asyncio"} & set(loaded)
+
+
+COMPILED = """
+import re, sys
+at_import = []
+compiled = re.compile
+def watched(*arguments, **options):
+    module = sys._getframe(1).f_globals["__name__"]
+    if module.startswith("portlint."):
+        at_import.append(module)
+    return compiled(*arguments, **options)
+re.compile = watched
+import portlint.cli.check, portlint.run
+from portlint.rules import discover
+discover()
+print(*at_import)
+"""
+
+
+def test_what_a_check_imports_compiles_no_expression() -> None:
+    """A hook would wait for all of them and use few; `portlint.regex` compiles when an expression is first used."""
+    run = subprocess.run([sys.executable, "-P", "-c", COMPILED], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []

@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from portlint.mistake import Mistake
+from portlint.regex import regex
 from portlint.source.discover import printable_path
 
 _KEYS = ("ref", "name")
-_SCP = re.compile(r"[\w.-]+@[\w.-]+:(?!//).+")
+_SCP = regex(r"[\w.-]+@[\w.-]+:(?!//).+")
 """`git@host:path`, which git takes for ssh"""
-_URL = re.compile(r"[A-Za-z][\w+.-]*(?:://|::).*")
+_URL = regex(r"[A-Za-z][\w+.-]*(?:://|::).*")
 """with a scheme, or with a helper of git before it (`ext::`)"""
 
 

@@ -7,7 +7,9 @@ import re
 
 import msgspec
 
-_UNSAFE = re.compile(
+from portlint.regex import regex
+
+_UNSAFE = regex(
     "["
     "\x00-\x1f\x7f-\x9f"  # C0 with ESC, DEL, C1: they steer a terminal
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional controls: they show code in another order
@@ -18,7 +20,7 @@ _UNSAFE = re.compile(
     "]"
     r"|(?<=#)#(?=\[)"  # `##[name]` is a command to GitHub's runner and to Azure's, wherever it stands in a log
 )
-_COMMAND = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*):(?=:[\w-]+(?: [^\n]*?)?::)", re.MULTILINE)
+_COMMAND = regex(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*):(?=:[\w-]+(?: [^\n]*?)?::)", re.MULTILINE)
 
 
 def printable(text: str, *, keep: str = "") -> str:

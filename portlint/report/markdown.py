@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from portlint.finding import Finding, Problem, Report, StatedFact, Verdict
+from portlint.regex import regex
 from portlint.report.escape import printable
 from portlint.report.places import by_place, by_verdict, counted, grouped, listed, place_of, remedies, targets
 
@@ -138,11 +139,11 @@ def _window(line: str, start: int) -> str:
 
 # ---- text that is no markup -----------------------------------------------------------------------------------------
 
-_MARKUP = re.compile(r"[#$&*:<>@\[\\\]_`{|}~!]")
+_MARKUP = regex(r"[#$&*:<>@\[\\\]_`{|}~!]")
 """all that Markdown and HTML know, but for what has a meaning only at the start of a line"""
-_REFERENCE = re.compile(r"[@#:!$%^&~](?=\w)|(?i:\bwww(?=\.)|\bGH(?=-\d))|\b[0-9a-f](?=[0-9a-f]{6,39}\b)")
+_REFERENCE = regex(r"[@#:!$%^&~](?=\w)|(?i:\bwww(?=\.)|\bGH(?=-\d))|\b[0-9a-f](?=[0-9a-f]{6,39}\b)")
 """what starts a mention, a reference, an emoji, a bare address or the hash of a commit"""
-_BACKTICKS = re.compile("`+")
+_BACKTICKS = regex("`+")
 _BREAK = "\u200b"
 
 

@@ -6,12 +6,12 @@ per grammar: `source/cxx/` for CUDA and HIP C++, `source/python/` for everything
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE
+from portlint.regex import regex
 from portlint.source.node import Node
 from portlint.source.text import occurrences
 
@@ -317,7 +317,7 @@ _RECIPES = {
 }
 
 
-_LONE_RETURN = re.compile(rb"\r(?!\n)")
+_LONE_RETURN = regex(rb"\r(?!\n)")
 
 
 class Source:

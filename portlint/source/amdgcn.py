@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from portlint.regex import regex
+
 PREFIX = "__builtin_amdgcn_"
 
 _ROWS = (
@@ -44,14 +46,14 @@ _ROWS = (
     (r"prng_", "v_prng"),
     (r"pk_(fma|mul|add)_f32", "v_pk_fma_f32"),
 )
-_TO_LDS = re.compile(r"(global|raw_ptr_buffer|raw_buffer|struct_ptr_buffer|struct_buffer)_load_lds$|load_to_lds$")
+_TO_LDS = regex(r"(global|raw_ptr_buffer|raw_buffer|struct_ptr_buffer|struct_buffer)_load_lds$|load_to_lds$")
 _DPP = {"update_dpp": 2, "mov_dpp": 1}
 """builtins that take a DPP control word -> its position"""
 _ROW_BROADCASTS = frozenset((0x142, 0x143))
 _SIZE = 2
 """the position of the number of bytes in a load to LDS"""
-_STATEMENT = re.compile(r"[;\n]")
-_MNEMONIC = re.compile(r"\s*((?:v|s|ds|global|flat|buffer|tensor)_[a-z]\w*)\b(.*)", re.DOTALL)
+_STATEMENT = regex(r"[;\n]")
+_MNEMONIC = regex(r"\s*((?:v|s|ds|global|flat|buffer|tensor)_[a-z]\w*)\b(.*)", re.DOTALL)
 
 
 def row_of_builtin(name: str, numbers: tuple[int | None, ...]) -> str:

@@ -16,16 +16,17 @@ from collections.abc import Iterable
 import msgspec
 
 from portlint.condition import Expression, Literal, Name, Op
+from portlint.regex import regex
 
 PARTS = (70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 """compute capabilities of shipped parts that current CUDA compiles for"""
 
 EVERYTHING = frozenset(("all", "all-major", "native"))
 
-_PLACE_OF_ONE_PART = re.compile(r"(?:^|[/\\_])sm_?\d{2,3}[af]?(?![0-9])")
-_GENCODE = re.compile(r"arch=compute_(?P<arch>\d+[af]?),\s*code=\\?[\"'\[]*(?P<code>[\w, ]+)")
-_CMAKE = re.compile(r"^(?P<number>\d{2,3})(?P<suffix>[af]?)(?P<kind>-real|-virtual)?$")
-_TORCH = re.compile(r"^(?P<major>\d{1,2})\.(?P<minor>\d)(?P<suffix>[af]?)(?P<ptx>\+PTX)?$")
+_PLACE_OF_ONE_PART = regex(r"(?:^|[/\\_])sm_?\d{2,3}[af]?(?![0-9])")
+_GENCODE = regex(r"arch=compute_(?P<arch>\d+[af]?),\s*code=\\?[\"'\[]*(?P<code>[\w, ]+)")
+_CMAKE = regex(r"^(?P<number>\d{2,3})(?P<suffix>[af]?)(?P<kind>-real|-virtual)?$")
+_TORCH = regex(r"^(?P<major>\d{1,2})\.(?P<minor>\d)(?P<suffix>[af]?)(?P<ptx>\+PTX)?$")
 
 
 def is_place_of_one_part(path: str) -> bool:

@@ -9,35 +9,36 @@ from __future__ import annotations
 import re
 
 from portlint.finding import Census, Programming
+from portlint.regex import regex
 from portlint.source import embedded
 from portlint.source.cxx import lexer
 
-_FRAMEWORKS = re.compile(
+_FRAMEWORKS = regex(
     rb"^[ \t]*(?:import|from)[ \t]+(?:torch\w*|jax\w*|flax|optax|haiku|equinox|tensorflow|keras|transformers|diffusers"
     rb"|accelerate|lightning|pytorch_lightning|deepspeed|cupy|mlx|optimum|habana_frameworks|neuronx_distributed)\b",
     re.MULTILINE,
 )
 _TILES = {
     "triton": (
-        re.compile(rb"^[ \t]*(?:(?:import|from)[ \t]+triton|@triton\.jit)\b", re.MULTILINE),
-        re.compile(rb"^[ \t]*@(?:triton\.)?jit\b", re.MULTILINE),
+        regex(rb"^[ \t]*(?:(?:import|from)[ \t]+triton|@triton\.jit)\b", re.MULTILINE),
+        regex(rb"^[ \t]*@(?:triton\.)?jit\b", re.MULTILINE),
     ),
     "pallas": (
-        re.compile(
+        regex(
             rb"^[ \t]*(?:from[ \t]+jax\.experimental[ \t]+import\b[^\n]*\bpallas|(?:from|import)[ \t]+"
             rb"jax\.experimental\.pallas)\b",
             re.MULTILINE,
         ),
-        re.compile(rb"\bpallas_call\("),
+        regex(rb"\bpallas_call\("),
     ),
     "nki": (
-        re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:neuronxcc\b[^\n]*\b)?nki\b", re.MULTILINE),
-        re.compile(rb"^[ \t]*@(?:nki\.)?(?:jit|baremetal|benchmark|trace)\b", re.MULTILINE),
+        regex(rb"^[ \t]*(?:import|from)[ \t]+(?:neuronxcc\b[^\n]*\b)?nki\b", re.MULTILINE),
+        regex(rb"^[ \t]*@(?:nki\.)?(?:jit|baremetal|benchmark|trace)\b", re.MULTILINE),
     ),
 }
 """language of tiles -> what imports it, and what begins a kernel"""
-_NUMBA = re.compile(rb"^[ \t]*@(?:numba\.)?(?:cuda|hip)\.jit\b|^[ \t]*@(?:cupyx\.)?jit\.rawkernel\b", re.MULTILINE)
-_GLOBAL = re.compile(rb"\b__global__\b(?!\s*;)")
+_NUMBA = regex(rb"^[ \t]*@(?:numba\.)?(?:cuda|hip)\.jit\b|^[ \t]*@(?:cupyx\.)?jit\.rawkernel\b", re.MULTILINE)
+_GLOBAL = regex(rb"\b__global__\b(?!\s*;)")
 
 
 def census(text: bytes, language: str | None, lines: int) -> Census:

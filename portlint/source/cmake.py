@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from portlint.condition import PLATFORM_WORDS, UNANSWERABLE, Guard, Name, Op, words_of
+from portlint.regex import regex
 from portlint.source import Analysis, architectures
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
     from portlint.condition import Expression, Value
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = regex(r"\$\{(\w+)\}")
 _DEPTH = 8
 
 
@@ -192,10 +192,10 @@ class CMakeAnalysis(Analysis):
 _BRANCHES = frozenset(("if_command", "elseif_command", "else_command"))
 
 
-_SPECIFIC = re.compile(r"(CUDA|HIP|ROCM)_(?:SPECIFIC|ONLY)_\w+")
-_MATCHES = re.compile(r'\$?\{?\w*ARCH\w*\}? MATCHES "?([\daf|]+)"?')
-_IN_LIST = re.compile(r'"?([\d.af]+)"? IN_LIST \w*ARCH\w*')
-_NAMING = re.compile(r'\$?\{?\w+\}? STREQUAL "?(\w+)"?')
+_SPECIFIC = regex(r"(CUDA|HIP|ROCM)_(?:SPECIFIC|ONLY)_\w+")
+_MATCHES = regex(r'\$?\{?\w*ARCH\w*\}? MATCHES "?([\daf|]+)"?')
+_IN_LIST = regex(r'"?([\d.af]+)"? IN_LIST \w*ARCH\w*')
+_NAMING = regex(r'\$?\{?\w+\}? STREQUAL "?(\w+)"?')
 
 
 def _is_in_another_branch(command: Node, other: Node) -> bool:

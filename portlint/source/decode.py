@@ -13,6 +13,8 @@ from encodings.aliases import aliases
 
 import msgspec
 
+from portlint.regex import regex
+
 
 class NotText(Exception):
     """The bytes are no text that can be read; the message is the reason, for people."""
@@ -39,10 +41,10 @@ _PYTHON_CODECS = frozenset(
 """Codecs that a coding comment may name: stateless, defined for text, and without side effects."""
 
 # PEP 263: in the first line, or in the second if the first is blank or a comment.
-_COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
-_COOKIE_IN_FIRST_LINE = re.compile(rb"[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
+_COOKIE = regex(rb"(?:[ \t\f]*(?:#[^\r\n]*)?(?:\r\n|\r|\n))?[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
+_COOKIE_IN_FIRST_LINE = regex(rb"[ \t\f]*#[^\r\n]*?coding[:=][ \t]*([-\w.]+)")
 _CONTROL = bytes({*range(0x20), 0x7F} - {*b"\t\n\v\f\r\x1a\x1b"})
-_LINE_END = re.compile(rb"\r\n|\r|\n")
+_LINE_END = regex(rb"\r\n|\r|\n")
 
 
 def decode(data: bytes, kind: str) -> Decoded:

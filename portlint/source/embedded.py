@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from portlint.condition import Guard, Name, Op, any_way
+from portlint.regex import regex
 from portlint.source import Source
 from portlint.source.node import MissingField, Node
 from portlint.source.python import PythonAnalysis
@@ -93,7 +94,7 @@ _OPERATORS_ON_TEXT = frozenset(
 )
 _WRAPPERS = frozenset(("textwrap.dedent", "inspect.cleandoc", "str", "bytes", "dedent"))
 _TEMPLATES = frozenset(("Template",))
-_TYPES = re.compile(r"['\"][\w?]*->[\w?]+['\"]")
+_TYPES = regex(r"['\"][\w?]*->[\w?]+['\"]")
 _DEPTH = 10
 _MOST_TEXTS = 8
 """texts that one argument may be"""
@@ -412,18 +413,18 @@ def _is_conditional(value: Node, use: Node) -> bool:
 
 # ---- their text -----------------------------------------------------------------------------------------------------
 
-_ESCAPE = re.compile(
+_ESCAPE = regex(
     rb"\\(?:(?P<char>['\"\\abfnrtv])|(?P<joined>\r\n|\r|\n)|x(?P<x>[0-9a-fA-F]{2})|u(?P<u>[0-9a-fA-F]{4})"
     rb"|U(?P<U>[0-9a-fA-F]{8})|(?P<octal>[0-7]{1,3}))"
 )
 _CHARS = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"'": b"'", b'"': b'"', b"\\": b"\\"}
 _HOLES = {
-    "{": re.compile(rb"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>[^{}\s]*)\}"),
-    "%": re.compile(rb"(?P<open>%%)|%(?:\((?P<name>\w+)\))?[-+0# ]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]"),
-    "$": re.compile(rb"(?P<open>\$\$)|\$(?:\{(?P<name>\w+)\}|(?P<bare>[A-Za-z_]\w*))"),
-    "{{": re.compile(rb"(?P<blank>\{[%#].*?[%#]\})|\{\{\s*(?P<name>.*?)\s*\}\}", re.DOTALL),
+    "{": regex(rb"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>[^{}\s]*)\}"),
+    "%": regex(rb"(?P<open>%%)|%(?:\((?P<name>\w+)\))?[-+0# ]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]"),
+    "$": regex(rb"(?P<open>\$\$)|\$(?:\{(?P<name>\w+)\}|(?P<bare>[A-Za-z_]\w*))"),
+    "{{": regex(rb"(?P<blank>\{[%#].*?[%#]\})|\{\{\s*(?P<name>.*?)\s*\}\}", re.DOTALL),
 }
-_NOT_WORD = re.compile(rb"\W")
+_NOT_WORD = regex(rb"\W")
 
 
 def _content(string: Node) -> tuple[int, int] | None:

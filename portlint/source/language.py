@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from portlint.regex import regex
+
 CXX = "cxx?"
 """C or C++ by its name; only the text says whether it is code for a GPU"""
 
@@ -21,10 +23,10 @@ CXX_HEADERS = (".h", ".hpp", ".hxx", ".hh", ".cuh", ".inl", ".inc")
 CXX_COMPILED = (".cu", ".hip", ".cpp", ".cc", ".cxx")
 """what a build compiles by itself"""
 _NAMES = {"CMakeLists.txt": "cmake", "pyproject.toml": "toml", ".gitlab-ci.yml": "yaml"}
-_REQUIREMENTS = re.compile(r"(?:.+[-_.])?(?:requirements|constraints)[^/]*\.txt", re.IGNORECASE)
-_YAML = re.compile(r"(?:.+[-_.])?(?:compose|environment|env)(?:[-_.].+)?\.ya?ml", re.IGNORECASE)
+_REQUIREMENTS = regex(r"(?:.+[-_.])?(?:requirements|constraints)[^/]*\.txt", re.IGNORECASE)
+_YAML = regex(r"(?:.+[-_.])?(?:compose|environment|env)(?:[-_.].+)?\.ya?ml", re.IGNORECASE)
 """compose files, and environments of conda"""
-_DOCKERFILE = re.compile(r"(?:Dockerfile|Containerfile)(?:[-_.].*)?", re.IGNORECASE)
+_DOCKERFILE = regex(r"(?:Dockerfile|Containerfile)(?:[-_.].*)?", re.IGNORECASE)
 _NO_DOCKERFILE = frozenset("dockerignore png jpg jpeg svg gif md rst html txt py json yml yaml toml".split())
 """endings of files about container files"""
 
@@ -64,7 +66,7 @@ _GPU_WORDS = tuple(
 )
 # Every repetition is bounded or possessive, so that the search is linear. Each branch starts with a character, not with
 # an assertion: only so can the search skip ahead.
-_GPU_SHAPES = re.compile(
+_GPU_SHAPES = regex(
     rb"""
       <<<(?<=[\w>\s]<<<)(?![<=])                                # a launch, and no mark of a merge conflict
     | cu(?<=\bcu)(?:da)?[A-Z]\w++(?:(?<=_t)|\s{0,8}\()          # cudaMalloc(, cuLaunchKernel(, cudaStream_t
@@ -76,7 +78,7 @@ _GPU_SHAPES = re.compile(
     """,
     re.VERBOSE,
 )
-_PYTHON_SCRIPT = re.compile(rb"#!.{0,200}\bpython[0-9.]*(?:\s|$)")
+_PYTHON_SCRIPT = regex(rb"#!.{0,200}\bpython[0-9.]*(?:\s|$)")
 
 
 def by_content(kind: str, text: bytes) -> str | None:

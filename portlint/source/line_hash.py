@@ -7,18 +7,19 @@ taken as a line feed, and the end of the file as U+FFFF with zeros behind it. Eq
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable
 from itertools import accumulate
 
+from portlint.regex import regex
+
 _UNITS = 100
 _BASE = 37
 _MASK = (1 << 64) - 1
 _WEIGHT = pow(_BASE, _UNITS, 1 << 64)
-_BLANKS = re.compile("[ \t]+")
-_LINE_END = re.compile("\r\n?")
+_BLANKS = regex("[ \t]+")
+_LINE_END = regex("\r\n?")
 
 
 def line_hashes(data: bytes, lines: Iterable[int]) -> dict[int, str]:

@@ -6,13 +6,13 @@ What is asked here is noted, so that a result that rests on a file alone can be 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cache, lru_cache, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from portlint.files import read_regular
+from portlint.regex import regex
 
 if TYPE_CHECKING:
     from portlint.source import Source
@@ -26,7 +26,7 @@ _MOST_FILES = 20_000
 _LARGEST_FILE = 1 << 20
 _MOST_KEPT = 24 << 20
 """bytes of a project's texts that are kept in memory"""
-_OF_TESTS = re.compile(r"(^|[/\\])((tests?|testing)[/\\]|(test_[^/\\]*|[^/\\]*_test|conftest)\.\w+$)")
+_OF_TESTS = regex(r"(^|[/\\])((tests?|testing)[/\\]|(test_[^/\\]*|[^/\\]*_test|conftest)\.\w+$)")
 _MOST_OPEN = 128
 """files of the tree that are kept parsed although nobody asked for their findings"""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from portlint.regex import regex
 from portlint.source.decode import NotText, line_starts, position
 
 
@@ -127,7 +128,7 @@ class _File(msgspec.Struct):
     metadata: _Metadata | None = None
 
 
-_KERNELS = re.compile(r"(ir|bash|javascript|scala|octave|matlab)$|julia|xcpp|\.net-|rust|spark", re.IGNORECASE)
+_KERNELS = regex(r"(ir|bash|javascript|scala|octave|matlab)$|julia|xcpp|\.net-|rust|spark", re.IGNORECASE)
 """names of kernels of other languages, for files that do not name the language"""
 
 
@@ -151,8 +152,8 @@ def _check(data: bytes) -> None:
         raise NotText(f"a notebook in '{language}', not in Python")
 
 
-_TOKEN = re.compile(rb'(?P<string>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*+:)?|(?P<open>[{\[])|(?P<close>[}\]])')
-_ESCAPE = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
+_TOKEN = regex(rb'(?P<string>"(?:[^"\\]++|\\.)*+")(?P<colon>\s*+:)?|(?P<open>[{\[])|(?P<close>[}\]])')
+_ESCAPE = regex(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\u....|\\.")
 _CELL_LISTS = (["cells", ""], ["worksheets", "", "cells", ""])
 """the keys on the way to a cell, "" for a list; format 3 has worksheets"""
 
@@ -229,21 +230,21 @@ def _note(cell: _Cell, keys: list[str], token: re.Match[bytes]) -> None:
 
 # ---- IPython --------------------------------------------------------------------------------------------------------
 
-_CELL_MAGIC = re.compile(rb"\s*+%%")
-_SHELL_CELL = re.compile(rb"\s*+%%(?:bash|sh)\b")
-_SHELL = re.compile(rb"!|%(?:pip|conda|mamba)\b")
-_PYTHON_CELL = re.compile(
+_CELL_MAGIC = regex(rb"\s*+%%")
+_SHELL_CELL = regex(rb"\s*+%%(?:bash|sh)\b")
+_SHELL = regex(rb"!|%(?:pip|conda|mamba)\b")
+_PYTHON_CELL = regex(
     rb"\s*+%%(?:(?:time|timeit|capture|prun|python|python3|debug)\b|(?:writefile|file)\b[^\r\n]*\.py[ \t]*+[\r\n])"
 )
 """cell magics after which the cell goes on in Python"""
-_MAGIC = re.compile(
+_MAGIC = regex(
     rb"[ \t]*+(?=[%!?])"  # %magic, !command, ?name
     rb"|[^\r\n=#'\"(]*+=[ \t]*+(?=[%!])"  # name = %magic, name = !command
     rb"|[ \t]*+(?=[\w.]++\?)"  # name?
 )
-_LINE = re.compile(rb"(?:[^\\\r\n]++|\\(?:\r\n|(?s:.))?)*+(?:\r\n|\r|\n)?")
+_LINE = regex(rb"(?:[^\\\r\n]++|\\(?:\r\n|(?s:.))?)*+(?:\r\n|\r|\n)?")
 """a line with the lines that a backslash joins to it"""
-_PIECE = re.compile(
+_PIECE = regex(
     rb"""
       (?P<end>\r\n|\r|\n)
     | (?P<open>[(\[{])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from portlint.condition import Environment, Guard, is_live, names
 from portlint.naming import guess_platform
+from portlint.regex import regex
 
 _AMD = frozenset("rocm hip hipcc hcc amd".split())
 _NVIDIA = frozenset("cuda nvidia nvcc cudart".split())
-_OF_ONE_ARCHITECTURE = re.compile(
-    r"__(?:gfx|GFX)\w+__|__AMDGCN_WAVEFRONT_SIZE_*|gcn_arch|warp_size|\w*(?:gfx|GFX)\d\w*"
-)
-_OF_THE_DEVICE_PASS = re.compile(r"__(?:gfx|GFX)\w+__|__AMDGCN_WAVEFRONT_SIZE_*|__HIP_DEVICE_COMPILE__")
+_OF_ONE_ARCHITECTURE = regex(r"__(?:gfx|GFX)\w+__|__AMDGCN_WAVEFRONT_SIZE_*|gcn_arch|warp_size|\w*(?:gfx|GFX)\d\w*")
+_OF_THE_DEVICE_PASS = regex(r"__(?:gfx|GFX)\w+__|__AMDGCN_WAVEFRONT_SIZE_*|__HIP_DEVICE_COMPILE__")
 
 
 _ON_HIP = Environment(

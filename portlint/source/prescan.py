@@ -12,6 +12,8 @@ from operator import sub
 
 import msgspec
 
+from portlint.regex import regex
+
 
 class Limits(msgspec.Struct, frozen=True):
     """The limits of one run. Sizes and lengths are in bytes, times in CPU seconds."""
@@ -98,7 +100,7 @@ def _refuse_lines(text: bytes, limits: Limits) -> str | None:
 # Comments and literals, so that brackets in them do not count. Repetitions are possessive or bounded, and what does not
 # close is taken to the end of the line or of the text, so that no input makes the search more than linear. Each branch
 # starts with a character, not with an assertion: only so can the search skip ahead.
-_PYTHON_QUOTED = re.compile(
+_PYTHON_QUOTED = regex(
     rb"""
       \#[^\r\n]*+
     | '''(?:[^'\\]++|\\(?s:.)|'(?!''))*+(?:'''|\\?\Z)
@@ -108,7 +110,7 @@ _PYTHON_QUOTED = re.compile(
     """,
     re.VERBOSE,
 )
-_CXX_QUOTED = re.compile(
+_CXX_QUOTED = regex(
     rb"""
       //(?:[^\\\n]++|\\(?:\r\n|(?s:.)))*+
     | /\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)
@@ -136,7 +138,7 @@ def _refuse_brackets(text: bytes, quoted: re.Pattern[bytes], limit: int) -> str 
 
 
 _BLANKS = b" \t\f"
-_MARKS = re.compile(rb"(?:[-?:][ \t]++)*+")
+_MARKS = regex(rb"(?:[-?:][ \t]++)*+")
 """the marks of YAML that begin lists and keys inside one another on one line"""
 
 

@@ -11,9 +11,11 @@ from functools import cache
 
 import msgspec
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_STATEMENT = re.compile(r"[;\n]")
-_INSTRUCTION = re.compile(
+from portlint.regex import regex
+
+_COMMENT = regex(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_STATEMENT = regex(r"[;\n]")
+_INSTRUCTION = regex(
     r"^[\s{}]*(?:[$%\w]+:[\s{}]*)*(?:@!?\s*[%\w]+\s+)?(?P<opcode>[a-z][a-z0-9_]*(?:[.:]{1,2}[\w]+)*)(?P<operands>.*)$",
     re.DOTALL,
 )
@@ -34,7 +36,7 @@ _ROOTS = frozenset(
 _BARE = frozenset("activemask brkpt exit ret trap".split())
 """opcodes that PTX allows without a modifier and that no host assembler has with operands"""
 
-_OF_HOSTS = re.compile(r"fence\.(?:i|tso)|[a-z0-9]+(?:\.[a-z])+|[a-z0-9]+\.(?:[bhwd]u|v[vxi]m?|s\.[a-z]|[a-z]\.[a-z])")
+_OF_HOSTS = regex(r"fence\.(?:i|tso)|[a-z0-9]+(?:\.[a-z])+|[a-z0-9]+\.(?:[bhwd]u|v[vxi]m?|s\.[a-z]|[a-z]\.[a-z])")
 """opcodes of RISC-V, LoongArch and MIPS that begin like PTX's: `fence.tso`, `ld.d`, `st.w`, `vadd.vv`, `cvt.d.w`"""
 
 _ROWS = (
@@ -103,8 +105,8 @@ _ROWS = (
     (r"nanosleep", "nanosleep"),
     (r"tex\.", "tex"),
 )
-_CLUSTER_REGISTER = re.compile(r"%{1,2}(n?cluster|is_explicit_cluster|aggr_smem)")
-_THREE_INPUT = re.compile(r"(min|max)(\.\w+)*\.f32$")
+_CLUSTER_REGISTER = regex(r"%{1,2}(n?cluster|is_explicit_cluster|aggr_smem)")
+_THREE_INPUT = regex(r"(min|max)(\.\w+)*\.f32$")
 
 
 class Instruction(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from portlint.regex import regex
+
 if TYPE_CHECKING:
     import tree_sitter
 
@@ -20,7 +22,7 @@ _BLOCKS = frozenset(
     "block compound_statement declaration_list field_declaration_list translation_unit module preproc_if preproc_ifdef "
     "preproc_else preproc_elif source_file program document block_mapping block_sequence".split()
 )
-_LAST_NAME = re.compile(r"(\w+)(?:<.*>)?$", re.DOTALL)
+_LAST_NAME = regex(r"(\w+)(?:<.*>)?$", re.DOTALL)
 _LONGEST = 2_000
 """bytes of a statement; in a longer one, such as a table, what is around an item says nothing of it"""
 

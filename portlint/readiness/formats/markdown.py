@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,13 +9,14 @@ from portlint.finding import Verdict
 from portlint.readiness import effort
 from portlint.readiness.formats.html import HEAVIEST
 from portlint.readiness.wording import hours, many
+from portlint.regex import regex
 from portlint.report.escape import printable
 
 if TYPE_CHECKING:
     from portlint.readiness.assess import Readiness
     from portlint.readiness.standing import Standing
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
+_SPECIAL = regex(r"([\\`*_{}\[\]<>#|!~&$])")
 
 
 def render(readiness: Readiness) -> str:

@@ -13,9 +13,7 @@ https://rocm.docs.amd.com/projects/hipCUB/en/latest/what-is-hipcub.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"api.cub_namespace": "native"},
@@ -35,7 +33,7 @@ TRANSLATED = frozenset(
     " ArgIndexInputIterator TransformInputIterator WarpReduce CTA_SYNC".split()
 )
 """what PyTorch's hipify renames (torch/utils/hipify/cuda_to_hip_mappings.py)"""
-QUALIFIED = re.compile(r"(?:::\s*)?cub\s*::\s*(\w+)")
+QUALIFIED = regex(r"(?:::\s*)?cub\s*::\s*(\w+)")
 
 
 @rule.cuda_words("cub".__eq__)

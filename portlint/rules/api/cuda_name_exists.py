@@ -15,9 +15,7 @@ https://rocm.docs.amd.com/projects/HIPIFY/en/latest/reference/supported_apis.htm
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule, asked_by, cuda_name, has, is_cuda_name, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, asked_by, cuda_name, has, is_cuda_name, on_platform, regex
 
 rule = Rule(
     assumes={},
@@ -40,7 +38,7 @@ DECLARING = (
 TYPES = ("struct_specifier", "union_specifier", "enum_specifier")
 PLAIN = frozenset("llmax llmin ullmax ullmin umax umin".split())
 """names that anybody may use for something else: the toolkit's only where device code calls them"""
-VERSION = re.compile(r"VERSION|VER_M")
+VERSION = regex(r"VERSION|VER_M")
 
 
 @rule.cuda_words(is_cuda_name)

@@ -14,9 +14,7 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/hip-7-changes.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule, asked_by, at_most, cuda_name, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, asked_by, at_most, cuda_name, on_platform, regex
 
 rule = Rule(
     assumes={},
@@ -28,7 +26,7 @@ rule = Rule(
     },
 )
 
-VERSION = re.compile(r"(HIP|ROCM)\w*VERSION")
+VERSION = regex(r"(HIP|ROCM)\w*VERSION")
 
 
 def came_late(name: str) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, regex
 
 rule = Rule(
     assumes={"api.late_fallback": "native"},
@@ -25,9 +25,9 @@ rule = Rule(
 )
 
 VARIABLE = "PYTORCH_ENABLE_MPS_FALLBACK"
-IMPORTS = re.compile(rb"^(?:import|from)[ \t]+torch(?:\w*)\b", re.MULTILINE)
+IMPORTS = regex(rb"^(?:import|from)[ \t]+torch(?:\w*)\b", re.MULTILINE)
 """torch, torchvision, torchaudio, at the left margin"""
-STARTS_PROCESSES = re.compile(r"\b(subprocess|Popen|execv?p?e?|spawn|start_processes|Process|multiprocessing|launch)\b")
+STARTS_PROCESSES = regex(r"\b(subprocess|Popen|execv?p?e?|spawn|start_processes|Process|multiprocessing|launch)\b")
 
 
 @rule.python('((subscript value: (_) @owner) @target (#match? @target "PYTORCH_ENABLE_MPS_FALLBACK"))')

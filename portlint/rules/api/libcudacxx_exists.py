@@ -14,9 +14,7 @@ https://rocm.docs.amd.com/projects/libhipcxx/en/latest/what-is-libhipcxx.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"api.libcudacxx": "native"},
@@ -33,7 +31,7 @@ NAMES = frozenset(
     " maximum minimum annotated_ptr access_property stream_ref ptx".split()
 )
 """the names of `cuda::` that are reported; barriers and pipelines belong to `isa/async-copy`"""
-QUALIFIED = re.compile(r"(?:::\s*)?cuda\s*::\s*(\w+)")
+QUALIFIED = regex(r"(?:::\s*)?cuda\s*::\s*(\w+)")
 
 
 @rule.cuda('((preproc_include path: (system_lib_string) @path) (#match? @path "cuda"))')

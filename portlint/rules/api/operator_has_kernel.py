@@ -16,10 +16,9 @@ https://github.com/pytorch/xla/blob/master/docs/source/learn/troubleshoot.md
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
-from portlint.rule import Hit, Hits, Node, Rule, has, torch_operators
+from portlint.rule import Hit, Hits, Node, Rule, has, regex, torch_operators
 
 rule = Rule(
     assumes={},
@@ -29,7 +28,7 @@ rule = Rule(
     },
 )
 
-CONDITIONAL = re.compile(r"(?P<name>[^(]+)\((?P<argument>\w+)(?:='(?P<value>[^']+)')?\)")
+CONDITIONAL = regex(r"(?P<name>[^(]+)\((?P<argument>\w+)(?:='(?P<value>[^']+)')?\)")
 POSITIONS = {
     ("torch.nn.functional.interpolate", "mode"): 3,
     ("torch.nn.Upsample", "mode"): 2,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, asked_by
+from portlint.rule import Hit, Hits, Node, Rule, asked_by, regex
 
 rule = Rule(
     assumes={"api.cuda_version_macros": "native"},
@@ -29,7 +29,7 @@ rule = Rule(
 )
 
 VERSIONS = frozenset(("CUDA_VERSION", "CUDART_VERSION"))
-CUDA_HEADER = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]\S*cuda", re.MULTILINE)
+CUDA_HEADER = regex(rb"^[ \t]*#[ \t]*include[ \t]*[<\"]\S*cuda", re.MULTILINE)
 
 
 @rule.cuda("(preproc_call directive: (preproc_directive) @directive) @whole")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, architectures, on_platform, put_after, put_before
+from portlint.rule import Edit, Hit, Hits, Node, Rule, architectures, on_platform, put_after, put_before, regex
 
 rule = Rule(
     assumes={"build.nvcc_flags": "native"},
@@ -30,7 +30,7 @@ rule = Rule(
     },
 )
 
-FLAGS = re.compile(
+FLAGS = regex(
     r"(--(?:use_fast_math|expt-relaxed-constexpr|expt-extended-lambda|extended-lambda|generate-line-info|ptxas-options|threads"
     r"|maxrregcount|relocatable-device-code|compiler-options|default-stream|resource-usage|source-in-ptx|ftz|fmad|diag_suppress)"
     r"|-maxrregcount|-rdc|-ftz|-prec-div|-split-compile|-Xptxas|-Xcudafe|-Xfatbin|-gencode)(?:[= ].*)?"
@@ -41,15 +41,15 @@ TAKES_A_VALUE = frozenset(
 )
 """flags whose value may be the next item of the list"""
 IGNORED = "-use_fast_math"
-ADDING = re.compile(r"\.(append|extend|insert)$")
+ADDING = regex(r"\.(append|extend|insert)$")
 EXTENSION = "torch.utils.cpp_extension"
-PORTED = re.compile(r"hip|rocm", re.IGNORECASE)
+PORTED = regex(r"hip|rocm", re.IGNORECASE)
 
 
 PART = r"(?:\w+_)?(?:cc|sm|cap|capability|arch)(?:_(?:version|number|major|minor))?"
-ASKING_FOR_PART = re.compile(rf"\b{PART}\b\W*(?:not\s+in|in|[=!<>]=?)\W*\d")
+ASKING_FOR_PART = regex(rf"\b{PART}\b\W*(?:not\s+in|in|[=!<>]=?)\W*\d")
 """a test of NVIDIA's architecture: `cc in [90, 100]`, `sm_version >= 80`"""
-NVCC = re.compile(r"(?:.*/)?nvcc(?:\.exe)?")
+NVCC = regex(r"(?:.*/)?nvcc(?:\.exe)?")
 
 
 @rule.python(

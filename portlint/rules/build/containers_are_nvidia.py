@@ -14,10 +14,9 @@ https://rocm.docs.amd.com/projects/install-on-linux/en/latest/how-to/docker.html
 
 from __future__ import annotations
 
-import re
 from fnmatch import fnmatchcase
 
-from portlint.rule import Assumed, Entry, Hit, Hits, Rule, at_least
+from portlint.rule import Assumed, Entry, Hit, Hits, Rule, at_least, regex
 
 rule = Rule(
     assumes={},
@@ -30,9 +29,9 @@ rule = Rule(
     },
 )
 
-IMAGES = re.compile(r"(?:docker\.io/)?nvidia/\S+|nvcr\.io/nvidia/\S+")
-OF_TORCH = re.compile(r"(?:docker\.io/)?pytorch/pytorch")
-OF_CUDA = re.compile(r"cuda(\d+\.\d+)")
+IMAGES = regex(r"(?:docker\.io/)?nvidia/\S+|nvcr\.io/nvidia/\S+")
+OF_TORCH = regex(r"(?:docker\.io/)?pytorch/pytorch")
+OF_CUDA = regex(r"cuda(\d+\.\d+)")
 OWN_IMAGES = rule.option(
     "images", (), "images of your own that are built on NVIDIA's, such as those of a mirror; `*` stands for any part"
 )

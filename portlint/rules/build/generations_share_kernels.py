@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Guard, Hit, Hits, Node, Rule, architectures, on_platform
+from portlint.rule import Guard, Hit, Hits, Node, Rule, architectures, on_platform, regex
 
 rule = Rule(
     assumes={"isa.tcgen05": "native"},
@@ -25,7 +25,7 @@ rule = Rule(
     },
 )
 
-NAMED = re.compile(r"sm_?(10[013]|110)[af]?s?(?![0-9])(?!\w*(?:plus|up))", re.IGNORECASE)
+NAMED = regex(r"sm_?(10[013]|110)[af]?s?(?![0-9])(?!\w*(?:plus|up))", re.IGNORECASE)
 LISTS = frozenset(("CMAKE_CUDA_ARCHITECTURES", "CUDA_ARCHITECTURES"))
 
 

@@ -14,10 +14,9 @@ https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-compilatio
 
 from __future__ import annotations
 
-import re
 from itertools import takewhile
 
-from portlint.rule import Entry, Guard, Hit, Hits, Node, Rule, any_of, architectures, on_platform
+from portlint.rule import Entry, Guard, Hit, Hits, Node, Rule, any_of, architectures, on_platform, regex
 
 rule = Rule(
     assumes={},
@@ -38,9 +37,9 @@ SCOPES = frozenset(("CACHE", "PARENT_SCOPE"))
 """words after the value of `set`"""
 SAYING = frozenset(("expression_statement", "comparison_operator", "assert_statement"))
 """what text stands in that is no flag: a docstring, a test of one"""
-ONE_PART = re.compile(r"sm_?\d{2,3}\w*\.cu\b")
+ONE_PART = regex(r"sm_?\d{2,3}\w*\.cu\b")
 """a source of kernels for one part, whose flags are for that part"""
-OFFLOAD = re.compile(r"offload-arch=([\w:+-]+)")
+OFFLOAD = regex(r"offload-arch=([\w:+-]+)")
 
 
 @rule.python('((string_content) @flag (#match? @flag "arch=compute_"))')

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Assumed, Entry, Hit, Hits, Rule, at_least
+from portlint.rule import Assumed, Entry, Hit, Hits, Rule, at_least, regex
 
 rule = Rule(
     assumes={},
@@ -38,10 +38,10 @@ rule = Rule(
     },
 )
 
-LOCAL = re.compile(r"(?:\+|%2B)cu(\d{2,3})(?!\d)")
+LOCAL = regex(r"(?:\+|%2B)cu(\d{2,3})(?!\d)")
 """the local version of a wheel"""
-INDEX = re.compile(r"(?:/whl/(?:\w+/)?|torch-[\d.]+\+)cu(\d{2,3})(?!\d)|jax_cuda_releases")
-NAMES = re.compile(
+INDEX = regex(r"(?:/whl/(?:\w+/)?|torch-[\d.]+\+)cu(\d{2,3})(?!\d)|jax_cuda_releases")
+NAMES = regex(
     r"nvidia-[\w-]+-cu1\d|cupy-cuda\d+x?|jax(lib)?\[cuda[\w,]*\]|jax-cuda\d+-\w+|[\w-]+-cu1\d|(onnxruntime|paddlepaddle|faiss|tensorflow)-gpu"
 )
 LAST = {
@@ -54,7 +54,7 @@ LAST = {
     "124": (2, 6),
 }
 """the last PyTorch in an index of a CUDA that later releases are not built for"""
-CONDA = re.compile(r"pytorch-cuda|cudatoolkit|cuda-toolkit|cuda-nvcc|pytorch-gpu")
+CONDA = regex(r"pytorch-cuda|cudatoolkit|cuda-toolkit|cuda-nvcc|pytorch-gpu")
 
 
 @rule.recipes("package")

@@ -17,9 +17,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.load.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument, replace, words_of
+from portlint.rule import Edit, Hit, Hits, Node, Rule, add_argument, regex, replace, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -32,7 +30,7 @@ OF_SCALARS = frozenset(("scaler", "scheduler"))
 """words in names of what has numbers for a state, and no tensors"""
 OF_ANY_FILE = frozenset(("Path", "PurePath", "open", "str"))
 """what makes a path of whatever it is given"""
-WRITES = re.compile(r"(^|[._])(save|export|dump|write)(_|$)")
+WRITES = regex(r"(^|[._])(save|export|dump|write)(_|$)")
 SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 
 

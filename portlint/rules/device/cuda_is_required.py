@@ -18,9 +18,7 @@ https://docs.pytorch.org/docs/stable/torch.html#accelerators
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import ACCELERATOR, Guard, Hits, Node, Rule, mended_by_accelerator, replace, words_of
+from portlint.rule import ACCELERATOR, Guard, Hits, Node, Rule, mended_by_accelerator, regex, replace, words_of
 
 rule = Rule(
     assumes={"device.cuda": "native"},
@@ -55,7 +53,7 @@ SETTINGS = frozenset(("self", "cls", "args", "cfg", "config", "opt", "options", 
 LEAVING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 NAMES = frozenset(("cuda", "nvidia", "gpu", "sm"))
 SKIPS = ("Skip", "skip")
-NAMED = re.compile(r"(cuda|nccl)\b")
+NAMED = regex(r"(cuda|nccl)\b")
 
 
 @rule.python('((assert_statement . (_) @test) (#match? @test "cuda|CUDA|gpu|GPU|device"))')

@@ -17,8 +17,6 @@ https://docs.pytorch.org/docs/stable/generated/torch.accelerator.current_acceler
 
 from __future__ import annotations
 
-import re
-
 from portlint.rule import (
     ACCELERATOR,
     Edit,
@@ -28,6 +26,7 @@ from portlint.rule import (
     Rule,
     any_of,
     mended_by_accelerator,
+    regex,
     replace,
     words_of,
 )
@@ -50,7 +49,7 @@ WITH_CUDA: dict[str, bool | str] = {"torch.cuda.is_available": True, "device.is_
 QUERIES = ("torch.cuda.is_available", "device.is_cuda", "device.type")
 OPTIONS = frozenset(("add_argument", "option", "Option", "Argument", "Field", "field", "getenv", "get", "add_parser"))
 """calls that give what they are passed only where nobody says otherwise"""
-CHOSEN = re.compile(r"\bdevice|\bis None\b|\bis not None\b|\bauto\b|\bno_cuda|\bcpu\b")
+CHOSEN = regex(r"\bdevice|\bis None\b|\bis not None\b|\bauto\b|\bno_cuda|\bcpu\b")
 """words of a test around a choice by which somebody else can choose"""
 
 

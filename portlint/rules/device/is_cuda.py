@@ -31,6 +31,7 @@ from portlint.rule import (
     mended_by_accelerator,
     one_runs,
     put_before,
+    regex,
     replace,
     unless,
     when,
@@ -65,7 +66,7 @@ DISPENSABLE = frozenset(
     "set_per_process_memory_fraction synchronize".split()
 )
 """those whose calls do nothing that is missing where there is no CUDA device"""
-READS_LATER = re.compile(
+READS_LATER = regex(
     r"\b(time|timeit|perf_counter|default_timer|monotonic|process_time|elapsed_time|non_blocking)(_ns)?\b"
 )
 """what is wrong, on any device, if work has not been waited for"""
@@ -89,8 +90,8 @@ TAKES_A_DEVICE_FIRST = frozenset(
 )
 LOADS = frozenset(("torch.load", "torch.jit.load"))
 SCALERS = ("torch.amp.GradScaler", "torch.cuda.amp.GradScaler")
-OTHER_DEVICES = re.compile(r"(xla|mps|hpu|xpu|npu|neuron|tpu)\b")
-NO_CARD = re.compile(r":\d{4}")
+OTHER_DEVICES = regex(r"(xla|mps|hpu|xpu|npu|neuron|tpu)\b")
+NO_CARD = regex(r":\d{4}")
 """in a device, an index that is there to fail"""
 COLLECTIONS = frozenset(("list", "tuple", "set", "comparison_operator"))
 """what holds or compares a device, and puts nothing on it"""

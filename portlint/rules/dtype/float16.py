@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, has, on_platform, replace
+from portlint.rule import Edit, Hit, Hits, Node, Rule, has, on_platform, regex, replace
 
 rule = Rule(
     assumes={"dtype.matmul": has("float16")},
@@ -31,12 +31,12 @@ rule = Rule(
     },
 )
 
-OPTIONS = re.compile(r"(Config|Arguments|Args|Trainer|Accelerator|Fabric)$")
+OPTIONS = regex(r"(Config|Arguments|Args|Trainer|Accelerator|Fabric)$")
 """how the classes end that take the precision of a run"""
-HALF = re.compile(r"fp16|float16|half", re.IGNORECASE)
+HALF = regex(r"fp16|float16|half", re.IGNORECASE)
 """in a test, what says that somebody chose the type"""
-MENTIONS = re.compile(rb"\.(?:float16|half)\b")
-ARGUMENTS = re.compile(rb"\b(?:torch_)?dtype\s*=\s*\w+\.(?:float16|half)\b")
+MENTIONS = regex(rb"\.(?:float16|half)\b")
+ARGUMENTS = regex(rb"\b(?:torch_)?dtype\s*=\s*\w+\.(?:float16|half)\b")
 STATED = on_platform("tpu")
 """the operands of the matrix unit are a choice on no other platform"""
 FLOAT16 = {"fp16": True, "mixed_precision": "fp16", "precision": "16-mixed"}

@@ -17,9 +17,7 @@ https://docs.pytorch.org/docs/stable/notes/mps.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import TORCH_CREATORS, Edit, Guard, Hit, Hits, Node, Rule, replace, unless
+from portlint.rule import TORCH_CREATORS, Edit, Guard, Hit, Hits, Node, Rule, regex, replace, unless
 
 rule = Rule(
     assumes={"dtype.float64": "native"},
@@ -33,8 +31,8 @@ rule = Rule(
 
 REDUCTIONS = "sum mean prod cumsum cumprod softmax log_softmax"
 NEW = "new_empty new_full new_ones new_tensor new_zeros"
-LONG = re.compile(r"\bu?int64\b")
-DOUBLE = re.compile(r"\b(float64|complex128|double|float)\b")
+LONG = regex(r"\bu?int64\b")
+DOUBLE = regex(r"\b(float64|complex128|double|float)\b")
 DEFAULT_FLOATS = frozenset(
     "zeros ones empty full eye linspace logspace array asarray normal uniform init apply".split()
 )

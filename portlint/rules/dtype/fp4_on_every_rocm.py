@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, regex
 
 rule = Rule(
     assumes={"dtype.fp4": "native"},
@@ -25,10 +25,8 @@ rule = Rule(
     },
 )
 
-PRODUCT = re.compile(
-    r"(gemm|matmul|mm|linear|moe|asm)\w*(fp4|a4w4)|(fp4|a4w4)\w*(gemm|matmul|mm|linear|moe)", re.IGNORECASE
-)
-OTHER_WAY = re.compile(r"emulat|dequant|unpack|fake|simul|reference|ref_|_ref|supports?_|has_|is_", re.IGNORECASE)
+PRODUCT = regex(r"(gemm|matmul|mm|linear|moe|asm)\w*(fp4|a4w4)|(fp4|a4w4)\w*(gemm|matmul|mm|linear|moe)", re.IGNORECASE)
+OTHER_WAY = regex(r"emulat|dequant|unpack|fake|simul|reference|ref_|_ref|supports?_|has_|is_", re.IGNORECASE)
 SPELLINGS = ("fp4", "FP4", "Fp4", "a4w4", "A4W4")
 
 

@@ -23,9 +23,7 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/reference/low_fp_types.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule, asked_by, has, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, asked_by, has, on_platform, regex
 
 rule = Rule(
     assumes={},
@@ -58,11 +56,11 @@ LOADED_AS = ("torch_dtype", "storage_dtype", "load_dtype")
 COMPUTING = frozenset(("to", "type", "finfo", "astype"))
 """calls that convert to a format or take its range; a container of that dtype, a view and a tag compute nothing"""
 
-CONVERTS = re.compile(r"(cast_)?to_(fp8|float8)(_saturated)?")
+CONVERTS = regex(r"(cast_)?to_(fp8|float8)(_saturated)?")
 """functions of projects that convert: `to_fp8_saturated(x, dtype)`, `cast_to_float8`"""
 COMMON = ("bits", "dtype")
 """what `torch.finfo` says alike of both families"""
-MICROSCALING = re.compile(
+MICROSCALING = regex(
     r"[Mm][Xx][Ff][Pp]\d|[Nn][Vv][Ff][Pp]4|float8_e8m0|(?<![A-Za-z])(mx|MX)_|_(mx|MX)(?![A-Za-z])|(?<![A-Za-z])MX(?=[A-Z][a-z])"
 )
 """`nvfp4_quantize`, `to_mx`, `MXTensor`, `torch.float8_e8m0fnu`"""

@@ -17,9 +17,7 @@ https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Best_Practic
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Edit, Hit, Hits, Node, Rule, replace
+from portlint.rule import Edit, Hit, Hits, Node, Rule, regex, replace
 
 rule = Rule(
     assumes={"dtype.int64": "native"},
@@ -31,7 +29,7 @@ rule = Rule(
 )
 
 BITS = 31
-LIMITS = re.compile(r"torch\.iinfo\(torch\.(int64|long)\)\.(max|min)")
+LIMITS = regex(r"torch\.iinfo\(torch\.(int64|long)\)\.(max|min)")
 VALUES = {
     "torch.full": (1, "fill_value"),
     "torch.full_like": (1, "fill_value"),

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Edit, Hit, Hits, Node, Rule, put_after, put_before
+from portlint.rule import Edit, Hit, Hits, Node, Rule, put_after, put_before, regex
 
 rule = Rule(
     assumes={"isa.cuda_arch_macro": "native"},
@@ -31,12 +31,12 @@ rule = Rule(
 )
 
 OF_HIP = "defined(__HIP_DEVICE_COMPILE__)"
-OTHER_PLATFORM = re.compile(r"HIP|ROCM|AMD|GFX|SYCL|MUSA", re.IGNORECASE)
-OF_NVIDIA = re.compile(r"\basm\b|__asm|\b(?:nvcuda|cute|cutlass)::|\b__(?:ldg|ldc[avgs]|ldlu|st[cw][bgst])\b")
+OTHER_PLATFORM = regex(r"HIP|ROCM|AMD|GFX|SYCL|MUSA", re.IGNORECASE)
+OF_NVIDIA = regex(r"\basm\b|__asm|\b(?:nvcuda|cute|cutlass)::|\b__(?:ldg|ldc[avgs]|ldlu|st[cw][bgst])\b")
 """PTX and libraries that are NVIDIA's, and loads with a hint, for which there is a plain one besides"""
-HINT = re.compile(r"printf|assert|prefetch|trap|sleep|trace|check|sync|fence|^load", re.IGNORECASE)
+HINT = regex(r"printf|assert|prefetch|trap|sleep|trace|check|sync|fence|^load", re.IGNORECASE)
 """names of functions whose calls leave no result"""
-ONLY_CUDA_HAS = re.compile(r"\bcuda::(?!std\b)|\b(?:labeled_partition|memcpy_async|barrier_arrive)\b")
+ONLY_CUDA_HAS = regex(r"\bcuda::(?!std\b)|\b(?:labeled_partition|memcpy_async|barrier_arrive)\b")
 """what HIP has under no name: code with it would no longer be left out, and stop the compiler"""
 TESTS = ("preproc_if", "preproc_ifdef", "preproc_elif")
 WRITES = ("assignment_expression", "update_expression")

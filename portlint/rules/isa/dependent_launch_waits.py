@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, regex
 
 rule = Rule(
     assumes={"isa.pdl_implicit_wait": "native"},
@@ -28,11 +28,11 @@ rule = Rule(
 )
 
 ATTRIBUTE = "cudaLaunchAttributeProgrammaticStreamSerialization"
-ALLOWED_NOT = re.compile(r"SerializationAllowed\s*=\s*(0|false)\b")
+ALLOWED_NOT = regex(r"SerializationAllowed\s*=\s*(0|false)\b")
 LAUNCHES = ("cudaLaunchKernelEx", "cudaLaunchKernelExC")
-WAITS = re.compile(r"wait|depend|pdl|acquire|acqbulk|gdc", re.IGNORECASE)
+WAITS = regex(r"wait|depend|pdl|acquire|acqbulk|gdc", re.IGNORECASE)
 WORDS = ("identifier", "field_identifier", "namespace_identifier", "string_content")
-BUILTIN = re.compile(
+BUILTIN = regex(
     r"__\w+|atomic\w+|make_\w+|\w+_cast|(f?abs|f?min|f?max|r?sqrt|exp2?|log2?|pow|fma|tanh|erf|floor|ceil|round|sin|cos)f?"
     r"|u?int(8|16|32|64)?(_t)?|float|double|half|bool|char|size_t|sizeof|dim3|assert|printf"
 )

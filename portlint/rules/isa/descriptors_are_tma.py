@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"isa.tma": "native"},
@@ -30,7 +30,7 @@ DESCRIPTORS = (
     "triton.language._experimental_make_tensor_descriptor",
     "triton.language.range",
 )
-GATE = re.compile(r"tma|desc|hopper|blackwell|sm_?\d\d|warp_?spec|\bws\b", re.IGNORECASE)
+GATE = regex(r"tma|desc|hopper|blackwell|sm_?\d\d|warp_?spec|\bws\b", re.IGNORECASE)
 
 
 @rule.calls(*DESCRIPTORS)

@@ -14,9 +14,7 @@ https://llvm.org/docs/AMDGPUUsage.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Guard, Hit, Hits, Node, Rule, amdgcn, on_platform
+from portlint.rule import Guard, Hit, Hits, Node, Rule, amdgcn, on_platform, regex
 
 rule = Rule(
     assumes={},
@@ -28,9 +26,7 @@ rule = Rule(
     },
 )
 
-INLINE = re.compile(
-    r"\binline\b|__forceinline__|__inline__|\bstatic\b|\bconstexpr\b|\w*(?:INLINE|HOST_DEVICE|DEVICE)\b"
-)
+INLINE = regex(r"\binline\b|__forceinline__|__inline__|\bstatic\b|\bconstexpr\b|\w*(?:INLINE|HOST_DEVICE|DEVICE)\b")
 TYPES = ("class_specifier", "struct_specifier")
 CALL = """((call_expression function: (identifier) @name arguments: (_)) @call
     (#match? @name "^__builtin_amdgcn_"))"""

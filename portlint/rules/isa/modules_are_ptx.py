@@ -16,10 +16,9 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_rtc.html
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from portlint.rule import Guard, Hit, Hits, Node, Rule, has
+from portlint.rule import Guard, Hit, Hits, Node, Rule, has, regex
 
 rule = Rule(
     assumes={},
@@ -32,7 +31,7 @@ rule = Rule(
 
 LOADS = ("cuModuleLoad", "cuLibraryLoadFromFile", "cudaLibraryLoadFromFile", "hipModuleLoad", "hipLibraryLoadFromFile")
 FORMATS = {".ptx": "PTX", ".cubin": "cubin", ".fatbin": "fatbin"}
-FILE = re.compile(r".*(\.ptx|\.cubin|\.fatbin)")
+FILE = regex(r".*(\.ptx|\.cubin|\.fatbin)")
 INPUTS = {
     f"{prefix}{name}": kind
     for kind in ("PTX", "cubin", "fatbin")
@@ -41,7 +40,7 @@ INPUTS = {
         ("hipJitInput", {"fatbin": "FatBinary"}.get(kind, kind.capitalize())),
     )
 }
-OPTION = re.compile(r"(?:--gpu-architecture|-arch)(?:=| +)(compute|sm)_\w*")
+OPTION = regex(r"(?:--gpu-architecture|-arch)(?:=| +)(compute|sm)_\w*")
 OF_HIPRTC = ("offload-arch", "hiprtc", "fgpu-rdc")
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, regex
 
 rule = Rule(
     assumes={},
@@ -30,13 +30,13 @@ rule = Rule(
 FEATURES: dict[str, tuple[tuple[int, int], re.Pattern[str]]] = {
     "isa.wgmma": (
         (9, 0),
-        re.compile(r"wgmma|gmma(?!_)|hopper|(^|[^0-9])sm_?90|fa3|flash_attn_?3|flashattention_?3", re.IGNORECASE),
+        regex(r"wgmma|gmma(?!_)|hopper|(^|[^0-9])sm_?90|fa3|flash_attn_?3|flashattention_?3", re.IGNORECASE),
     ),
-    "isa.tcgen05": ((10, 0), re.compile(r"tcgen05|umma|(^|[^0-9])sm_?100|two_cta|2cta|cta_group", re.IGNORECASE)),
+    "isa.tcgen05": ((10, 0), regex(r"tcgen05|umma|(^|[^0-9])sm_?100|two_cta|2cta|cta_group", re.IGNORECASE)),
 }
 """fact -> the capability of the part that such a branch is written for, and the words that give it away"""
 
-_OF_TEXT = re.compile(r"_(?:suffix|prefix|name|label|msg|message)$")
+_OF_TEXT = regex(r"_(?:suffix|prefix|name|label|msg|message)$")
 """a variable with text, `hopper_suffix`: no instruction comes of it"""
 
 NVIDIA = {"torch.cuda.is_available": True, "torch.version.hip": None}

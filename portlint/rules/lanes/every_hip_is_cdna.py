@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule, none_runs
+from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule, none_runs, regex
 
 rule = Rule(
     assumes={"lanes.width": 64},
@@ -26,7 +26,7 @@ rule = Rule(
     },
 )
 
-ACROSS_LANES = re.compile(r"dpp|row_|readlane|shfl|swizzle|permute|permlane|ballot", re.IGNORECASE)
+ACROSS_LANES = regex(r"dpp|row_|readlane|shfl|swizzle|permute|permlane|ballot", re.IGNORECASE)
 """what moves values between lanes; anything else may be a hint to the compiler"""
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
-from portlint.rule import Hit, Hits, Node, Rule, on_platform, words_of
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, regex, words_of
 
 rule = Rule(
     assumes={"lanes.width": 64},
@@ -37,10 +37,10 @@ OTHER_WORDS = frozenset(
     " unroll seq head dim page pad align m n k spec".split()
 )
 """of tile edges, of counts of warps and of upper bounds"""
-COUNTS = re.compile(r"\b(warp|wave) per\b|\b(num|n|count) (warp|wave)\b")
-NAMED = re.compile(r"(?!//|/\*)[^/]*?\b[A-Za-z_]")
+COUNTS = regex(r"\b(warp|wave) per\b|\b(num|n|count) (warp|wave)\b")
+NAMED = regex(r"(?!//|/\*)[^/]*?\b[A-Za-z_]")
 HOLDERS = ("preproc_def", "init_declarator", "field_declaration", "enumerator")
-SPOKEN_OF = re.compile(r"\b(warp|wave|wavefront)\b", re.IGNORECASE)
+SPOKEN_OF = regex(r"\b(warp|wave|wavefront)\b", re.IGNORECASE)
 
 
 @rule.cuda("(preproc_def name: (identifier) @name value: (preproc_arg) @value)")

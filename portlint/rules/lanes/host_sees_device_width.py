@@ -14,9 +14,7 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensi
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import HOST_PASS, Hit, Hits, Node, Rule, on_platform, one_runs
+from portlint.rule import HOST_PASS, Hit, Hits, Node, Rule, on_platform, one_runs, regex
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -29,8 +27,8 @@ rule = Rule(
 )
 
 WIDTHS = (32, 64)
-BUILTIN = re.compile(r"\(?__AMDGCN_WAVEFRONT_SIZE(__)?\)?")
-NAMED = re.compile(r"(?i:warp|wave|lanes)(?!s|_?per)(?![a-rt-z])")
+BUILTIN = regex(r"\(?__AMDGCN_WAVEFRONT_SIZE(__)?\)?")
+NAMED = regex(r"(?i:warp|wave|lanes)(?!s|_?per)(?![a-rt-z])")
 HOLDERS = ("preproc_def", "init_declarator", "field_declaration")
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"lanes.independent_scheduling": "native"},
@@ -31,10 +31,10 @@ rule = Rule(
 
 LOOPS = ("while_statement", "do_statement", "for_statement")
 CALLS = ("atomicCAS", "atomicCAS_block", "atomicCAS_system", "atomicExch", "atomicExch_block", "atomicExch_system")
-GIVES_BACK = re.compile(r"atomic(Exch|CAS|And|Sub)(_block|_system)?|\w*(unlock|release)\w*", re.IGNORECASE)
-UNLOCKS = re.compile(r"\w*(unlock|release)\w*", re.IGNORECASE)
-CAST = re.compile(r"\((?:unsigned|int|uint|volatile|long|u?int\d+_t|\*)+\)|reinterpret_cast<[^<>]*>")
-PAUSES = re.compile(r"__nanosleep|__threadfence\w*|__syncwarp|__builtin_amdgcn_s_sleep")
+GIVES_BACK = regex(r"atomic(Exch|CAS|And|Sub)(_block|_system)?|\w*(unlock|release)\w*", re.IGNORECASE)
+UNLOCKS = regex(r"\w*(unlock|release)\w*", re.IGNORECASE)
+CAST = regex(r"\((?:unsigned|int|uint|volatile|long|u?int\d+_t|\*)+\)|reinterpret_cast<[^<>]*>")
+PAUSES = regex(r"__nanosleep|__threadfence\w*|__syncwarp|__builtin_amdgcn_s_sleep")
 
 
 @rule.cuda_calls(*CALLS)

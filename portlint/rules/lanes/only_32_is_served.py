@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -26,15 +26,15 @@ rule = Rule(
     },
 )
 
-REFUSING = re.compile(
+REFUSING = regex(
     r"\w*assert\w*|abort|exit|_exit|__trap|__builtin_trap|\w*(ERROR|FATAL|FAIL|UNREACHABLE|unreachable|throw)\w*"
 )
-CHECKS = re.compile(r"assert|\w*(ASSERT|CHECK|ENFORCE|REQUIRE)\w*")
-LANES = re.compile(r"warp|wave|lane", re.IGNORECASE)
+CHECKS = regex(r"assert|\w*(ASSERT|CHECK|ENFORCE|REQUIRE)\w*")
+LANES = regex(r"warp|wave|lane", re.IGNORECASE)
 SPELLINGS = ("warp", "Warp", "WARP", "wave", "Wave", "WAVE", "lane", "Lane", "LANE")
-CONSTANT = re.compile(r"k?[A-Z]")
+CONSTANT = regex(r"k?[A-Z]")
 """how constants of other files are named, which are no queries"""
-FIELD = re.compile(r"warp_?size", re.IGNORECASE)
+FIELD = regex(r"warp_?size", re.IGNORECASE)
 
 
 @rule.cuda("(if_statement condition: (_) @test consequence: (_) @body)")

@@ -13,9 +13,7 @@ https://github.com/ROCm/hip/issues/3317
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"launch.assert_returns": "native"},
@@ -27,7 +25,7 @@ rule = Rule(
 )
 
 ERRORS = ("cudaErrorAssert", "CUDA_ERROR_ASSERT", "hipErrorAssert")
-ENDS = re.compile(r"exit|_exit|abort|quick_exit|terminate|\w*(ERROR|FATAL|FAIL|THROW|UNREACHABLE)\w*")
+ENDS = regex(r"exit|_exit|abort|quick_exit|terminate|\w*(ERROR|FATAL|FAIL|THROW|UNREACHABLE)\w*")
 
 
 @rule.cuda('(binary_expression left: (_) @one operator: ["==" "!="] right: (_) @other) @test')

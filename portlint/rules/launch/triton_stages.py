@@ -18,7 +18,6 @@ https://triton-lang.org/main/python-api/generated/triton.Config.html
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from portlint.rule import (
@@ -35,6 +34,7 @@ from portlint.rule import (
     Value,
     answers,
     at_most,
+    regex,
 )
 
 rule = Rule(
@@ -51,9 +51,9 @@ EDGES = {
     "n": ("BLOCK_N", "BLOCK_SIZE_N", "BN", "BLOCK_SIZE_N1"),
     "k": ("BLOCK_K", "BLOCK_SIZE_K", "BK", "BLOCK_SIZE_K1"),
 }
-NARROW = re.compile(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
+NARROW = regex(r"(tl|torch|triton\.language)\.(u?int8|float8\w*)")
 """formats of one byte; a file that names none of them is taken to multiply formats of two"""
-PLACE_OF_NARROW = re.compile(r"(^|[^a-z])(fp|f|float|int|i|w|a)8([^0-9]|$)")
+PLACE_OF_NARROW = regex(r"(^|[^a-z])(fp|f|float|int|i|w|a)8([^0-9]|$)")
 """a file or folder for such formats: `fp8_gemm/`, `matmul_w8a8.py`"""
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, replace
+from portlint.rule import Hit, Hits, Node, Rule, regex, replace
 
 rule = Rule(
     assumes={"lanes.width": 32},
@@ -30,7 +30,7 @@ rule = Rule(
 )
 
 WIDTH = "triton.runtime.driver.active.get_current_target().warp_size"
-THREADS = re.compile(r"thread|block_?dim|block_?size_?x|workgroup", re.IGNORECASE)
+THREADS = regex(r"thread|block_?dim|block_?size_?x|workgroup", re.IGNORECASE)
 
 
 @rule.python(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={},
@@ -28,17 +28,17 @@ rule = Rule(
 )
 
 HEADERS = (
-    (re.compile(r"(cutlass|cute)/.*"), "library.cutlass_headers"),
-    (re.compile(r"cudnn_frontend\w*\.h(pp)?"), "library.cudnn_frontend"),
-    (re.compile(r"optix\w*\.h"), "library.optix"),
-    (re.compile(r"npp[is]?(_\w+)?\.h|nppcore\.h|nppdefs\.h"), "library.npp"),
-    (re.compile(r"nvjpeg\.h"), "library.nvjpeg"),
-    (re.compile(r"nvshmemx?\.h|nvshmem_api/.*"), "library.nvshmem"),
-    (re.compile(r"cupti(_\w+)?\.h"), "library.cupti"),
-    (re.compile(r"cudaEGL\.h|cuda_egl_interop\.h|cuda_d3d\w+_interop\.h|cudaD3D\w+\.h"), "api.graphics_interop"),
-    (re.compile(r"cooperative_groups/(reduce|scan)\.h"), "api.cooperative_groups_headers"),
+    (regex(r"(cutlass|cute)/.*"), "library.cutlass_headers"),
+    (regex(r"cudnn_frontend\w*\.h(pp)?"), "library.cudnn_frontend"),
+    (regex(r"optix\w*\.h"), "library.optix"),
+    (regex(r"npp[is]?(_\w+)?\.h|nppcore\.h|nppdefs\.h"), "library.npp"),
+    (regex(r"nvjpeg\.h"), "library.nvjpeg"),
+    (regex(r"nvshmemx?\.h|nvshmem_api/.*"), "library.nvshmem"),
+    (regex(r"cupti(_\w+)?\.h"), "library.cupti"),
+    (regex(r"cudaEGL\.h|cuda_egl_interop\.h|cuda_d3d\w+_interop\.h|cudaD3D\w+\.h"), "api.graphics_interop"),
+    (regex(r"cooperative_groups/(reduce|scan)\.h"), "api.cooperative_groups_headers"),
 )
-OF_CUTLASS = re.compile(r"(cutlass|(^|[_/])sm_?\d{2,3}[af]?_)[^.]*\.(h|hh|hpp|cuh|inl)$", re.IGNORECASE)
+OF_CUTLASS = regex(r"(cutlass|(^|[_/])sm_?\d{2,3}[af]?_)[^.]*\.(h|hh|hpp|cuh|inl)$", re.IGNORECASE)
 WORDS = "cut|cudnn_|optix|npp|nvjpeg|nvshmem|cupti|cudaEGL|interop|cudaD3D|cooperative_groups"
 
 

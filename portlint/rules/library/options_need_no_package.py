@@ -16,9 +16,7 @@ https://huggingface.co/docs/transformers/attention_interface
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule, replace
+from portlint.rule import Hit, Hits, Node, Rule, regex, replace
 
 rule = Rule(
     assumes={},
@@ -31,12 +29,12 @@ rule = Rule(
 
 ATTENTION = frozenset(("flash_attention_2", "flash_attention_3"))
 OPTIMIZERS = (
-    (re.compile(r"(paged_)?(adamw|lion|ademamix|rmsprop)_(bnb_)?(8|32)bit|paged_adamw|adamw_bnb_8bit|rmsprop_bnb\w*"),
+    (regex(r"(paged_)?(adamw|lion|ademamix|rmsprop)_(bnb_)?(8|32)bit|paged_adamw|adamw_bnb_8bit|rmsprop_bnb\w*"),
      "bitsandbytes"),
-    (re.compile(r"adamw_apex_fused"), "apex"),
+    (regex(r"adamw_apex_fused"), "apex"),
 )  # fmt: skip
 FACTS = {"flash_attn": "library.flash_attn", "bitsandbytes": "library.bitsandbytes", "apex": "library.apex"}
-TRAINING = re.compile(r"(Config|Arguments|Args)$")
+TRAINING = regex(r"(Config|Arguments|Args)$")
 """how the classes end that take the options of a trainer"""
 
 

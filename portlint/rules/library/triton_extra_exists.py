@@ -21,7 +21,19 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, has, on_platform, one_runs, replace, triton_functions, triton_vendor
+from portlint.rule import (
+    Hit,
+    Hits,
+    Node,
+    Rule,
+    has,
+    on_platform,
+    one_runs,
+    regex,
+    replace,
+    triton_functions,
+    triton_vendor,
+)
 
 rule = Rule(
     assumes={},
@@ -38,7 +50,7 @@ NEUTRAL = "triton.language.extra.libdevice"
 CUDA_ONLY = triton_functions(f"{CUDA}.libdevice")
 ON_BOTH = ("num_threads", "num_warps")
 """arithmetic on the options, which compiles anywhere"""
-OPTED_IN = re.compile(r"pdl|gdc|dependent", re.IGNORECASE)
+OPTED_IN = regex(r"pdl|gdc|dependent", re.IGNORECASE)
 """a flag of the kernel's for dependent launches, which the host sets where it has them"""
 TCGEN05 = ("tcgen05_mma", "tcgen05_mma_scaled", "tcgen05_copy", "tcgen05_commit", "allocate_tensor_memory")
 GLUON = "triton.experimental.gluon.language.nvidia"

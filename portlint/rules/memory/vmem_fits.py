@@ -17,9 +17,8 @@ https://github.com/pytorch/helion/pull/2024
 from __future__ import annotations
 
 import math
-import re
 
-from portlint.rule import Cut, Hit, Hits, Node, Rule, at_most, dtype_bytes
+from portlint.rule import Cut, Hit, Hits, Node, Rule, at_most, dtype_bytes, regex
 
 rule = Rule(
     assumes={},
@@ -29,7 +28,7 @@ rule = Rule(
     },
 )
 
-LIMITS = re.compile(r"^vmem_limit_bytes|xla_tpu_scoped_vmem_limit_kib")
+LIMITS = regex(r"^vmem_limit_bytes|xla_tpu_scoped_vmem_limit_kib")
 VMEM = "jax.experimental.pallas.tpu.VMEM"
 SPEC = "jax.experimental.pallas.BlockSpec"
 

@@ -18,9 +18,7 @@ https://docs.jax.dev/en/latest/_autosummary/jax.default_matmul_precision.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, regex
 
 rule = Rule(
     assumes={"numerics.float32_matmul": "native"},
@@ -42,7 +40,7 @@ CONVERSIONS = ("jax.numpy.asarray", "jax.numpy.array")
 OPERANDS = 2
 WIDE = ("float32", "float64", "int32", "int64")
 LITERALS = ("list", "tuple", "integer", "float")
-OF_NARROW_TYPES = re.compile(rb"bfloat16|bf16|float8|fp8|int8|int4|quant|\.dtype\b")
+OF_NARROW_TYPES = regex(rb"bfloat16|bf16|float8|fp8|int8|int4|quant|\.dtype\b")
 EINSUM = "jax.numpy.einsum"
 
 

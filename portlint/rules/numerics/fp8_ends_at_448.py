@@ -13,9 +13,7 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/reference/low_fp_types.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule, at_most
+from portlint.rule import Hit, Hits, Node, Rule, at_most, regex
 
 rule = Rule(
     assumes={"numerics.fp8_e4m3_max": at_most(448)},
@@ -26,7 +24,7 @@ rule = Rule(
     },
 )
 
-OTHER_END = re.compile(rb"\b(240|224)(\.0*)?\b")
+OTHER_END = regex(rb"\b(240|224)(\.0*)?\b")
 
 
 @rule.python(

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule, add_argument, replace, words_of
+from portlint.rule import Hit, Hits, Node, Rule, add_argument, regex, replace, words_of
 
 rule = Rule(
     assumes={"shape.dynamic": "native"},
@@ -29,9 +29,9 @@ rule = Rule(
     },
 )
 
-TOKENIZERS = re.compile(r"tokenizer|tokenize$|processor|feature_extractor|^pad$|encode_plus$", re.IGNORECASE)
+TOKENIZERS = regex(r"tokenizer|tokenize$|processor|feature_extractor|^pad$|encode_plus$", re.IGNORECASE)
 COLLATORS = ("DataCollatorWithPadding", "DataCollatorForSeq2Seq", "DataCollatorForTokenClassification")
-LATER = re.compile(r"pad_to_multiple|bucket|max_len|max_seq|round_up|multi(ple)?_of|max_position", re.IGNORECASE)
+LATER = regex(r"pad_to_multiple|bucket|max_len|max_seq|round_up|multi(ple)?_of|max_position", re.IGNORECASE)
 EVALUATION = frozenset("test testing tests val valid validation validate eval evaluate evaluation dev predict".split())
 """words in the names of data of which no row may be left out"""
 LONGEST = "pads to the longest row of each batch"

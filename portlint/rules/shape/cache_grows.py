@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"shape.dynamic": "native"},
@@ -27,8 +27,8 @@ rule = Rule(
     },
 )
 
-CACHE = re.compile(r"cache|past|history|memory|keys|values|states|buffer|kv", re.IGNORECASE)
-BUILDING = re.compile(r"^(__init__|build\w*|_?init\w*|reset\w*|load\w*|setup|create\w*|make\w*|get_\w*embed\w*)$")
+CACHE = regex(r"cache|past|history|memory|keys|values|states|buffer|kv", re.IGNORECASE)
+BUILDING = regex(r"^(__init__|build\w*|_?init\w*|reset\w*|load\w*|setup|create\w*|make\w*|get_\w*embed\w*)$")
 IN_PLACE = frozenset(("index_copy_", "index_copy", "scatter_", "index_put_", "dynamic_update_slice"))
 
 

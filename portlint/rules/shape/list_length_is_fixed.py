@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"shape.dynamic": "native"},
@@ -24,8 +24,8 @@ rule = Rule(
     },
 )
 
-OF_REQUESTS = re.compile(r"(^|_)(lens|lengths|positions|slots|slot_mapping|block_tables?|num_tokens|start_locs?)$")
-PADS = re.compile(r"pad|bucket", re.IGNORECASE)
+OF_REQUESTS = regex(r"(^|_)(lens|lengths|positions|slots|slot_mapping|block_tables?|num_tokens|start_locs?)$")
+PADS = regex(r"pad|bucket", re.IGNORECASE)
 
 
 @rule.calls("torch.tensor", "torch.as_tensor")

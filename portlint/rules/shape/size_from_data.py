@@ -17,10 +17,9 @@ https://docs.habana.ai/en/latest/PyTorch/Model_Optimization_PyTorch/Dynamic_Shap
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"shape.dynamic": "native", "sync.host_read": "native", "shape.traced_data_dependent": "native"},
@@ -37,7 +36,7 @@ TRACED = {"shape.traced_data_dependent": "native"}
 MADE = ("zeros", "ones", "empty", "full", "rand", "randn", "arange", "eye", "linspace", "randint", "randperm")
 SHAPED = (".new_zeros", ".new_ones", ".new_empty", ".new_full", ".expand", ".repeat", ".view", ".reshape", ".narrow")
 FILLED = ("torch.full", "jax.numpy.full")
-MAKES_INPUTS = re.compile(r"_?(get|gen|generate|make|create|build|prepare)_(\w+_)?(data|inputs?|cases?|samples?)")
+MAKES_INPUTS = regex(r"_?(get|gen|generate|make|create|build|prepare)_(\w+_)?(data|inputs?|cases?|samples?)")
 """functions by the names that benchmarks and tests give to those that make their inputs"""
 SPLIT = (".split", ".split_with_sizes", "torch.split")
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"shape.width_not_128": "native"},
@@ -23,7 +23,7 @@ rule = Rule(
     remedy={"*": "Choose heads of 128 or 256 and fewer of them, or let two heads share a row where the kernel can."},
 )
 
-HEAD = re.compile(r"^(attention_)?(head_dim|head_size|dim_head|d_head|dim_per_head|head_width)$", re.IGNORECASE)
+HEAD = regex(r"^(attention_)?(head_dim|head_size|dim_head|d_head|dim_per_head|head_width)$", re.IGNORECASE)
 PACKAGES = ("torch_xla", "jax", "flax")
 
 

@@ -13,9 +13,7 @@ https://docs.python.org/3/library/ctypes.html#loading-shared-libraries
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"system.cuda_libraries": "native"},
@@ -26,7 +24,7 @@ rule = Rule(
     },
 )
 
-LIBRARY = re.compile(r"(.*/)?lib(cudart|cuda|nccl|nvrtc|cublas|cublasLt|cudnn)\.so(\.\d+)*")
+LIBRARY = regex(r"(.*/)?lib(cudart|cuda|nccl|nvrtc|cublas|cublasLt|cudnn)\.so(\.\d+)*")
 OTHERS = (b"libamdhip64", b"librccl", b"find_library")
 
 

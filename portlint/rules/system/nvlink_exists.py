@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"system.nvlink": "native"},
@@ -26,14 +26,12 @@ rule = Rule(
     },
 )
 
-OF_NVLINK = re.compile(r"(^|_)nvl(ink)?s?(_|$)", re.IGNORECASE)
-QUANTITY = re.compile(
-    r"gbps|gb_?s\b|bw|bandwidth|speed|rate|(num|n|count)_nvlinks|nvlinks$|nvlink_count", re.IGNORECASE
-)
+OF_NVLINK = regex(r"(^|_)nvl(ink)?s?(_|$)", re.IGNORECASE)
+QUANTITY = regex(r"gbps|gb_?s\b|bw|bandwidth|speed|rate|(num|n|count)_nvlinks|nvlinks$|nvlink_count", re.IGNORECASE)
 
 
-RANKS = re.compile(r"(^|_)(ranks?|peers?|gpus?|devices|members)(_|$)", re.IGNORECASE)
-OF_A_HOST = re.compile(r"(ranks|gpus|devices|procs|processes)_per_(host|node)|local_(world_)?size", re.IGNORECASE)
+RANKS = regex(r"(^|_)(ranks?|peers?|gpus?|devices|members)(_|$)", re.IGNORECASE)
+OF_A_HOST = regex(r"(ranks|gpus|devices|procs|processes)_per_(host|node)|local_(world_)?size", re.IGNORECASE)
 
 
 @rule.python('((assignment left: (identifier) @name right: (_) @ranks) (#match? @name "nvl|NVL|Nvl"))')

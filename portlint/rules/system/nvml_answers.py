@@ -16,9 +16,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlInitializationAndCleanup.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule
+from portlint.rule import Hit, Hits, Node, Rule, regex
 
 rule = Rule(
     assumes={"library.pynvml": "native"},
@@ -30,7 +28,7 @@ rule = Rule(
 )
 
 
-IMPORT = re.compile(r"(import|from)\s+pynvml\b")
+IMPORT = regex(r"(import|from)\s+pynvml\b")
 LINKS = ("DeviceGetP2PStatus", "DeviceGetNvLinkState", "DeviceGetNvLinkCapability", "DeviceGetNvLinkRemotePciInfo")
 
 

@@ -14,9 +14,7 @@ https://docs.jax.dev/en/latest/pallas/index.html
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import Hit, Hits, Node, Rule, on_platform
+from portlint.rule import Hit, Hits, Node, Rule, on_platform, regex
 
 rule = Rule(
     assumes={},
@@ -34,7 +32,7 @@ FACTS = {
 GENERATIONS = {"wgmma": "isa.wgmma", "tcgen05_mma": "isa.tcgen05"}
 """the matrix units of Hopper and of Blackwell, by the functions for them"""
 MACHINES = "tpu|gpu|mgpu|cuda|rocm|triton|mosaic|hopper|blackwell"
-NAMED_FOR_ONE = re.compile(rf"(^|[/\\])({MACHINES})[/\\]|(^|[/\\_])({MACHINES})(_[^/\\]*)?\.\w+$")
+NAMED_FOR_ONE = regex(rf"(^|[/\\])({MACHINES})[/\\]|(^|[/\\_])({MACHINES})(_[^/\\]*)?\.\w+$")
 """a folder or a file that is called by a machine"""
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.regex import regex
 from portlint.source import Analysis
 from portlint.source.cxx.branches import Branches
 from portlint.source.cxx.constants import Constants, literal_value
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from portlint.source import Source
 
 _MOST_READINGS = 4
-_IDENTIFIER = re.compile(rb"[A-Za-z_]\w+")
+_IDENTIFIER = regex(rb"[A-Za-z_]\w+")
 
 __all__ = ["CxxAnalysis", "FunctionInfo", "LaunchConfig", "MacroBody", "Parameter"]
 

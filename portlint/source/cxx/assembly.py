@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.condition import PLATFORM_WORDS, Environment, is_live, names, words_of
+from portlint.regex import regex
 from portlint.source.cxx.constants import unescape
 from portlint.source.cxx.lexer import blank
 from portlint.source.node import Node
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
     from portlint.source.cxx import CxxAnalysis
     from portlint.source.cxx.preprocessor import Macro
 
-_KEYWORD = re.compile(
+_KEYWORD = regex(
     rb"\b(?:asm|__asm__|__asm)(?:(?:\s|\\\r?\n)+|(?<=\w)(?=\())(?:(?:volatile|__volatile__|__volatile|inline|goto)(?:\s|\\\r?\n)*)*\("
 )
-_BRACKET = re.compile(rb"[()\[\]{}]|::?")
-_TOKEN = re.compile(
+_BRACKET = regex(rb"[()\[\]{}]|::?")
+_TOKEN = regex(
     r'(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<raw>(?:u8|[uUL])?R"(?P<mark>[^()\\\s"]{0,16})\((?P<inside>.*?)\)(?P=mark)")'
     r'|(?:u8|[uUL])?"(?P<string>(?:[^"\\]|\\.)*)"|(?P<name>[A-Za-z_$][\w$]*)|(?P<other>##?|\S)',
     re.DOTALL,
 )
-_DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif|pragma)\b[^\n]*", re.MULTILINE)
-_CONTINUATION = re.compile(r"\\\r?\n")
+_DIRECTIVE = regex(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|else|endif|pragma)\b[^\n]*", re.MULTILINE)
+_CONTINUATION = regex(r"\\\r?\n")
 _UNKNOWN = "_"
 _DEEPEST = 8
 _MOST_READINGS = 4

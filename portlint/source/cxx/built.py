@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import Guard, any_way
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.architectures import Built, from_gencode, runs_on_device
 from portlint.source.cxx.conditions import fits
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
     from portlint.source.node import Node
 
-_SOURCE = re.compile(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
-_HERE = re.compile(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
+_SOURCE = regex(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
+_HERE = regex(r"^\$\{(?:CMAKE_CURRENT_SOURCE_DIR|PROJECT_SOURCE_DIR|CMAKE_SOURCE_DIR)\}/")
 _BUILDS = (("CMakeLists.txt", "cmake", "argument"), ("setup.py", "python", "string"))
 """the files that list sources: name, language, and the node that a path is written as"""
 _MOST_FILES = 600
@@ -79,9 +80,10 @@ def _named(file: str) -> Iterator[tuple[Guard, ...]]:
     for folder in nearby.folders(file):
         relative = os.path.relpath(file, folder or ".").replace(os.sep, "/")
         for name, language, kind in _BUILDS:
-            for pattern, guards in _lists(os.path.join(folder, name), language, kind):
+            for pattern, written in _lists(os.path.join(folder, name), language, kind):
                 if _glob(pattern).fullmatch(relative):
-                    yield (*_guards_of_folder(folder), *guards, *(_guards_of_setup(file) if name == "setup.py" else ()))
+                    setup = _guards_of_setup(file) if name == "setup.py" else ()
+                    yield (*_guards_of_folder(folder), *written.guards, *setup)
 
 
 def _guards_of_setup(file: str) -> tuple[Guard, ...]:
@@ -135,11 +137,11 @@ def _subfolders(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
 
 
 @nearby.remembered
-def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
-    """Every source file that a build names: a pattern relative to its folder, and the tests around it."""
+def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, Node], ...]:
+    """Every source file that a build names: a pattern relative to its folder, and where it is written."""
     source = nearby.opened(path, language)
     named = ((_plain(node.text), node) for node in source.root.walk(kind)) if source is not None else ()
-    return tuple((_at_any_depth(name, node), node.guards) for name, node in named if _SOURCE.fullmatch(name))
+    return tuple((_at_any_depth(name, node), node) for name, node in named if _SOURCE.fullmatch(name))
 
 
 def _at_any_depth(pattern: str, node: Node) -> str:

@@ -9,14 +9,15 @@ import re
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE, Expression, Guard, Literal, Name, Op, names
+from portlint.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from portlint.source.node import Node
 
-_MAJOR = re.compile(r"(.*(\.|->|_))?(major|cc_?major|sm_?major|device_?major)(_?version)?_?", re.IGNORECASE)
-_WHOLE = re.compile(
+_MAJOR = regex(r"(.*(\.|->|_))?(major|cc_?major|sm_?major|device_?major)(_?version)?_?", re.IGNORECASE)
+_WHOLE = regex(
     r"(.*(?<!config)(?<!cfg)(?<!plan)(\.|->))?(cc|sm|arch|sm_?(version|arch|number)|cc_?(version|number)?|(compute_?)?capability|device_?(arch|cc|sm)|gpu_?arch)_?",
     re.IGNORECASE,
 )

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Protocol
 
 from portlint.condition import UNKNOWN, Environment, Expression, Literal, Op, evaluate, names
+from portlint.regex import regex
 
 UNREADABLE = Op("unreadable", ())
 """A condition about which nothing is known."""
@@ -20,12 +21,12 @@ _MOST_NODES = 600
 _MOST_TOKENS = 2 * _MOST_NODES
 _MOST_LEVELS = 80
 _MOST_DIGITS = 80
-_TOKEN = re.compile(
+_TOKEN = regex(
     r"(?P<number>[0-9](?:[\w.]|'(?=\w))*)|(?P<name>[A-Za-z_$][\w$]*)"
     r"|(?P<operator>&&|\|\||<<|>>|[<>=!]=|[-+*/%&|^~!<>()?:,])|(?P<other>\S)",
     re.ASCII,
 )
-_INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlLzZ]*")
+_INTEGER = regex(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)[uUlLzZ]*")
 _WORDS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^", "compl": "~", "not_eq": "!="}
 _LOOSEST_FIRST = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"))
 _TIGHTEST_LAST = (("+", "-"), ("*", "/", "%"))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from portlint.condition import Expression, Literal, Name
+from portlint.regex import regex
 from portlint.source.cxx.conditions import choice, conjunction, contradict, negation
 from portlint.source.cxx.numbers import Integer, Number, binary, convert, is_arithmetic, literal, size_of, unary
 from portlint.source.cxx.query import text_of
@@ -41,8 +42,8 @@ _LITERALS = frozenset(
         "concatenated_string",
     )
 )  # fmt: skip
-_STRING = re.compile(r'(?:u8|[uUL])?(R?)"(.*)"', re.DOTALL)
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_STRING = regex(r'(?:u8|[uUL])?(R?)"(.*)"', re.DOTALL)
+_IDENTIFIER = regex(r"[A-Za-z_]\w*", re.ASCII)
 
 
 class Frame(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.source.cxx.query import capture, text_of
+from portlint.source.cxx.query import captured, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -15,23 +15,6 @@ if TYPE_CHECKING:
     from portlint.source.cxx.preprocessor import Macro, Preprocessor
     from portlint.source.cxx.scopes import Scope, Scopes
 
-_QUERY = """
-(declaration declarator: (_) @variable)
-(field_declaration declarator: (_) @field)
-(parameter_declaration declarator: (_) @parameter)
-(optional_parameter_declaration declarator: (_) @parameter)
-(for_range_loop declarator: (_) @range)
-(expression_statement (binary_expression left: (binary_expression operator: "<") operator: ">"
-    right: [(identifier) (assignment_expression left: (identifier))] @templated))
-(enumerator) @enumerator
-(assignment_expression left: (identifier)) @assignment
-(update_expression argument: (identifier)) @assignment
-(gnu_asm_output_operand value: (identifier)) @output
-(namespace_alias_definition) @alias
-(alias_declaration) @alias
-(type_definition declarator: (type_identifier)) @alias
-(using_declaration) @using
-"""
 _NAMES = ("identifier", "field_identifier", "type_identifier")
 _SEEN_BEFORE_DECLARED = ("type", "enum")
 _MOST_MEANT = 64
@@ -117,7 +100,7 @@ class Definitions:
             self._elsewhere.setdefault(definition.name, []).append((scope, definition))
 
     def _read(self, root: Node) -> Iterator[Definition]:
-        captures = capture(_QUERY, root)
+        captures = captured(root)
         for kind in ("variable", "field", "parameter", "range"):
             for declarator in captures.get(kind, ()):
                 if declarator.parent is not None:

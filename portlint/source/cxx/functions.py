@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.source.cxx.query import capture, text_of
+from portlint.regex import regex
+from portlint.source.cxx.query import captured, text_of
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -20,22 +20,15 @@ if TYPE_CHECKING:
     from portlint.source.cxx.scopes import Scope, Scopes
 
 _LONGEST_HEAD = 1000
-KERNEL = re.compile(rb"\b(?:__global__|(?:[A-Z0-9_]*_)?GLOBAL(?:_FUNCTION)?)\b")
+KERNEL = regex(rb"\b(?:__global__|(?:[A-Z0-9_]*_)?GLOBAL(?:_FUNCTION)?)\b")
 """the words that make a function a kernel"""
-_DEVICE = re.compile(rb"\b(?:__device__|(?:[A-Z0-9_]*_)?(?:DEVICE|DEV|HOSTDEVICE)(?:_[A-Z_]*)?)\b")
-_HOST = re.compile(rb"\b(?:__host__|(?:[A-Z0-9_]*_)?(?:HOST|HOSTDEVICE)(?:_[A-Z_]*)?)\b")
-_WORD = re.compile(rb"\b[A-Za-z_]\w*\b")
-_DEVICE_BUILTIN = re.compile(
+_DEVICE = regex(rb"\b(?:__device__|(?:[A-Z0-9_]*_)?(?:DEVICE|DEV|HOSTDEVICE)(?:_[A-Z_]*)?)\b")
+_HOST = regex(rb"\b(?:__host__|(?:[A-Z0-9_]*_)?(?:HOST|HOSTDEVICE)(?:_[A-Z_]*)?)\b")
+_WORD = regex(rb"\b[A-Za-z_]\w*\b")
+_DEVICE_BUILTIN = regex(
     rb"\b(?:threadIdx|blockIdx|blockDim|gridDim|hipThreadIdx_[xyz]|hipBlockIdx_[xyz]|__syncthreads|__syncwarp|__shfl\w*"
     rb"|__ballot\w*|__activemask|__ldg|__builtin_amdgcn_\w+)\b"
 )
-_LAUNCH_BOUNDS = """
-(launch_bounds) @bounds
-(call_expression function: (identifier) @_name arguments: (argument_list) @bounds
-    (#match? @_name "LAUNCH_BOUNDS|launch_bounds"))
-(init_declarator declarator: (identifier) @_name value: (argument_list) @bounds
-    (#match? @_name "LAUNCH_BOUNDS|launch_bounds"))
-"""
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -178,7 +171,7 @@ class Functions:
     @cached_property
     def _all_bounds(self) -> list[RawNode]:
         """The arguments of launch bounds, whatever the tree takes them for; the normalised text has none left."""
-        return capture(_LAUNCH_BOUNDS, self._source.tree.root_node).get("bounds", [])
+        return captured(self._source.tree.root_node).get("bounds", [])
 
     # ---- parameters -----------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.condition import Guard, Literal, Name, Op
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.architectures import Built, runs_on_device
 from portlint.source.cxx.conditions import fits
@@ -25,18 +26,16 @@ from portlint.source.cxx.users import INCLUDE, INCLUDE_ROOTS, all_users_of, user
 if TYPE_CHECKING:
     from portlint.condition import Expression
 
-_CONSTANT = re.compile(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
-_TYPE = re.compile(
+_CONSTANT = regex(rb"\b(?:constexpr|const)\b[^;(){}=]{0,80}?\b(\w+)\s*=")
+_TYPE = regex(
     rb"\b(?:struct|class|union|enum(?:\s+class)?)\s+(\w+)\s*(?::[^;{]{0,80})?\{|\busing\s+(\w+)\s*=|\btypedef\b[^;{}()]{1,120}?\b(\w+)\s*;"
     rb"|\bnamespace\s+(?:\w+\s*::\s*)*(\w+)\s*[={]"
     rb"|\}\s*(\w+)\s*[,;]"
 )
-_FUNCTION = re.compile(
-    rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{"
-)
-_EXTERN = re.compile(rb"\bextern\b[^;(){}=\"]{0,120}?\b(\w+)\s*;")
-_ASKS = re.compile(rb"-|arch=|(?:sm|compute)_\d+[af]?\Z")
-_ASKED = re.compile(rb"(?<![a-zA-Z])(?:sm|compute)_(\d{2,3})([af]?)(?![0-9a-z])")
+_FUNCTION = regex(rb"\b(?:inline|static|__device__|__forceinline__)\b[^;(){}=]{0,80}?\b(\w+)\s*\([^;{}]{0,300}\)\s*\{")
+_EXTERN = regex(rb"\bextern\b[^;(){}=\"]{0,120}?\b(\w+)\s*;")
+_ASKS = regex(rb"-|arch=|(?:sm|compute)_\d+[af]?\Z")
+_ASKED = regex(rb"(?<![a-zA-Z])(?:sm|compute)_(\d{2,3})([af]?)(?![0-9a-z])")
 """an architecture in a literal that is a flag for the compiler"""
 _OF_THE_BUILD = frozenset(("USE_ROCM", "USE_CUDA", "NDEBUG"))
 _DEEPEST = 6

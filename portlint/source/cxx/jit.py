@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.condition import Guard, Name, Op, names
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.architectures import Built, from_gencode, runs_on_device
 from portlint.source.cxx.users import files_of
@@ -24,19 +25,20 @@ if TYPE_CHECKING:
     from portlint.condition import Expression
     from portlint.source.node import Node
 
-_SOURCE = re.compile(rb"[\"'/\\]([\w.-]+)\.(?:cu|cuh|cpp|cc|jinja|j2)[\"']")
-_IS_SOURCE = re.compile(r"[\w./-]+\.(?:cu|cuh|cpp|cc)")
-_NAME = re.compile(rb"[\"']([a-zA-Z]\w{9,})[\"']")
+_SOURCE = regex(rb"[\"'/\\]([\w.-]+)\.(?:cu|cuh|cpp|cc|jinja|j2)[\"']")
+_ENDINGS = (b".cu", b".cpp", b".cc", b".jinja", b".j2")
+_IS_SOURCE = regex(r"[\w./-]+\.(?:cu|cuh|cpp|cc)")
+_NAME = regex(rb"[\"']([a-zA-Z]\w{9,})[\"']")
 """a string that may be the name of a source without its extension"""
-_MACRO = re.compile(rb"[\"']-D(\w+)(?:=\w*)?[\"']")
-_DEFINED = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_FLAGS = re.compile(rb"^(\w*(?<![a-zA-Z])sm_?\d{2,3}_\w*flags)[ \t]*(?::[^=\n]*)?=", re.MULTILINE)
-_OF_FLAGS = re.compile(r"(?:^|_)sm_?(\d{2,3})([af])(?=_|$)")
-_OF_PLAIN_FLAGS = re.compile(r"(?:\w*_)?sm_?(\d{2,3})_\w*flags")
-_WRITTEN = re.compile(r"(?<![a-zA-Z])(?:sm|compute)_?(\d{2,3})([af]?)(?![0-9])")
-_FLAG = re.compile(r"(?:sm|compute)_?\d{2,3}[af]?|(?:-|arch=|code=).*")
+_MACRO = regex(rb"[\"']-D(\w+)(?:=\w*)?[\"']")
+_DEFINED = regex(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_FLAGS = regex(rb"^(\w*(?<![a-zA-Z])sm_?\d{2,3}_\w*flags)[ \t]*(?::[^=\n]*)?=", re.MULTILINE)
+_OF_FLAGS = regex(r"(?:^|_)sm_?(\d{2,3})([af])(?=_|$)")
+_OF_PLAIN_FLAGS = regex(r"(?:\w*_)?sm_?(\d{2,3})_\w*flags")
+_WRITTEN = regex(r"(?<![a-zA-Z])(?:sm|compute)_?(\d{2,3})([af]?)(?![0-9])")
+_FLAG = regex(r"(?:sm|compute)_?\d{2,3}[af]?|(?:-|arch=|code=).*")
 """a string that an architecture is asked for with; in any other, `gemm_sm90`, it is part of a name"""
-_MAJORS = re.compile(r"(?:^|_)majors?(?:_versions?)?$")
+_MAJORS = regex(r"(?:^|_)majors?(?:_versions?)?$")
 
 
 class _Scripts(msgspec.Struct, frozen=True):
@@ -114,11 +116,12 @@ def _scripts(root: str) -> _Scripts:
         if nearby.is_of_tests(inside):
             continue
         text = nearby.read(path) or b""
-        for name in set(_MACRO.findall(text)):
+        for name in set(_MACRO.findall(text)) if b"-D" in text else ():
             found.defining.setdefault(name.decode(), []).append(path)
-        for name in set(_FLAGS.findall(text)):
+        for name in set(_FLAGS.findall(text)) if b"flags" in text else ():
             found.flags.setdefault(name.decode(), []).append(path)
-        with_extension = set(_SOURCE.findall(text)) if not inside.endswith("/setup.py") else set()
+        may_name = not inside.endswith("/setup.py") and any(ending in text for ending in _ENDINGS)
+        with_extension = set(_SOURCE.findall(text)) if may_name else set()
         for stem in with_extension | (set(_NAME.findall(text)) if with_extension or b".cu" in text else set()):
             found.naming.setdefault(stem.decode(), []).append(path)
     return found

@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from portlint.regex import regex
 from portlint.source.cxx.functions import KERNEL
 from portlint.source.node import Node
 
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from portlint.source.cxx.definitions import Definition
     from portlint.source.cxx.services import CxxServices
 
-_CALLED = re.compile(rb"(\w+)\s*\(")
-_ATTRIBUTE = re.compile(rb"__\w+__|\w*(?:launch_bounds|LAUNCH_BOUNDS)\w*|decltype")
+_CALLED = regex(rb"(\w+)\s*\(")
+_ATTRIBUTE = regex(rb"__\w+__|\w*(?:launch_bounds|LAUNCH_BOUNDS)\w*|decltype")
 _LONGEST_HEAD = 600
 _NAMES = ("identifier", "template_function", "qualified_identifier")
 _DEPTH = 4

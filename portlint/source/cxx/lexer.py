@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_OPENING = re.compile(rb"//|/\*|\"|'|#[ \t]*(?:error|warning)\b")
-_LINE = re.compile(rb"(?:[^\\\n]|\\\r\n|\\.?)*", re.DOTALL)
-_COMMENT = re.compile(rb".*?(?:\*/|\Z)", re.DOTALL)
-_STRING = re.compile(rb"(?:[^\"\\\n]|\\\r\n|\\.?)*", re.DOTALL)
-_CHARACTER = re.compile(rb"(?:[^'\\\n]|\\.){1,10}(?=')", re.DOTALL)
-_RAW_STRING = re.compile(rb"([^()\\\s\"]{0,16})\(.*?(?:\)\1(?=\")|\Z)", re.DOTALL)
-_RAW_PREFIX = re.compile(rb"(?<![0-9A-Za-z_])(?:u8|[uUL])?R\Z")
-_NUMBER = re.compile(rb"(?<![0-9A-Za-z_'.])[0-9][0-9A-Za-z_.']*\Z")
+from portlint.regex import regex
+
+_OPENING = regex(rb"//|/\*|\"|'|#[ \t]*(?:error|warning)\b")
+_LINE = regex(rb"(?:[^\\\n]|\\\r\n|\\.?)*", re.DOTALL)
+_COMMENT = regex(rb".*?(?:\*/|\Z)", re.DOTALL)
+_STRING = regex(rb"(?:[^\"\\\n]|\\\r\n|\\.?)*", re.DOTALL)
+_CHARACTER = regex(rb"(?:[^'\\\n]|\\.){1,10}(?=')", re.DOTALL)
+_RAW_STRING = regex(rb"([^()\\\s\"]{0,16})\(.*?(?:\)\1(?=\")|\Z)", re.DOTALL)
+_RAW_PREFIX = regex(rb"(?<![0-9A-Za-z_])(?:u8|[uUL])?R\Z")
+_NUMBER = regex(rb"(?<![0-9A-Za-z_'.])[0-9][0-9A-Za-z_.']*\Z")
 _NUMBER_REACH = 80
 """how far back the start of a number with digit separators is looked for"""
-_PRINTED = re.compile(rb"[^\r\n]")
+_PRINTED = regex(rb"[^\r\n]")
 
 
 def blank(text: bytes) -> bytes:

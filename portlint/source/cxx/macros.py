@@ -11,20 +11,21 @@ import re
 
 import msgspec
 
+from portlint.regex import regex
 from portlint.source.cxx.lexer import blank
 from portlint.source.cxx.preprocessor import Macro
 
-_TOKENS = re.compile(r"[A-Za-z_$][\w$]*|[0-9](?:[\w.]|'(?=\w))*|\S", re.ASCII)
-_STATEMENT = re.compile(
+_TOKENS = regex(r"[A-Za-z_$][\w$]*|[0-9](?:[\w.]|'(?=\w))*|\S", re.ASCII)
+_STATEMENT = regex(
     r"\s*(?:asm|break|case|class|const|constexpr|continue|default|do|else|enum|extern|for|goto|if|inline|namespace|return"
     r"|static|struct|switch|template|throw|try|typedef|using|void|while|__\w+__)\b|\[\[|.*[;{}]",
     re.ASCII | re.DOTALL,
 )
-_PASTE = re.compile(rb"(?<=\w)##(?=\w)")
-_HASH = re.compile(rb"#+")
-_CONTINUATION = re.compile(rb"\\(?=\r?\n)")
+_PASTE = regex(rb"(?<=\w)##(?=\w)")
+_HASH = regex(rb"#+")
+_CONTINUATION = regex(rb"\\(?=\r?\n)")
 _PAIRS = {b"(": b")", b"[": b"]", b"{": b"}"}
-_BRACKET = re.compile(rb"[(){}\[\]]")
+_BRACKET = regex(rb"[(){}\[\]]")
 
 
 class Wrapper(msgspec.Struct, frozen=True):

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from portlint.regex import regex
 from portlint.source.cxx.lexer import blank
 from portlint.source.cxx.preprocessor import Preprocessor
 
 _QUALIFIER = rb"(?:__host__|__device__|__forceinline__|mutable)"
-_ATTRIBUTE = re.compile(
+_ATTRIBUTE = regex(
     # with arguments
     rb"\b(?:__align__|__cluster_dims__|__block_size__|__maxnreg__|__launch_bounds__|__attribute__|__declspec|alignas"
     rb"|[A-Z][A-Z0-9_]*_LAUNCH_BOUNDS\w*|_?[A-Z][A-Z0-9_]*_REQUIRES)\s*(?=\()"
@@ -26,13 +27,13 @@ _ATTRIBUTE = re.compile(
     rb"|\b(?:[A-Z_][A-Z0-9_]*_)?(?:DEVICE|HOST|GLOBAL|INLINE|API|EXPORT|FUNCTION|UNROLL|FORCEINLINE|HOSTDEVICE|HOST_DEV"
     rb"|CONSTEXPR|RESTRICT|FROM_ABI|HIDDEN)\b(?=\s+[A-Za-z_~:])"
 )
-_WORD = re.compile(
+_WORD = regex(
     r"\s*(?:__(?:device|host|global|forceinline|noinline|inline|restrict|constant|shared|managed|grid_constant)__"
     r"|__forceinline|__inline|__restrict|inline|static|constexpr|extern|const|volatile|noexcept"
     r"|(?:__attribute__|__declspec|__launch_bounds__|__align__|alignas)\s*\([^;{}]*\)|\[\[[^\]]*\]\])"
 )
 _LONGEST_ARGUMENT = 2000
-_BRACKET = re.compile(rb"[()]")
+_BRACKET = regex(rb"[()]")
 _BRANCHES = frozenset(("if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else"))
 _NEVER = ("0", "(0)", "false")
 

@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from portlint.regex import regex
+
 
 class Integer(msgspec.Struct, frozen=True):
     """An integer of a type. Narrower types than `int` are not kept apart: arithmetic promotes them."""
@@ -21,8 +23,8 @@ class Integer(msgspec.Struct, frozen=True):
 
 Number: TypeAlias = Integer | float
 
-_INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)([uU]?)(ll?|LL?|[zZ])?([uU]?)")
-_FLOAT = re.compile(r"([0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?)(?:[fFlLhH]|f16|bf16|_r|_h)?")
+_INTEGER = regex(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|[0-9]+)([uU]?)(ll?|LL?|[zZ])?([uU]?)")
+_FLOAT = regex(r"([0-9]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?)(?:[fFlLhH]|f16|bf16|_r|_h)?")
 _MOST_DIGITS = 64
 
 _INTEGER_TYPES = {
@@ -40,7 +42,7 @@ _INTEGER_TYPES = {
     **dict.fromkeys(("size_t", "std::size_t", "uintptr_t", "std::uintptr_t"), (64, False)),
 }
 _FLOAT_TYPES = ("float", "double", "long double")
-_VECTOR = re.compile(r"(u?(?:char|short|int|long|longlong)|float|double)([1-4])")
+_VECTOR = regex(r"(u?(?:char|short|int|long|longlong)|float|double)([1-4])")
 _ELEMENT_SIZES = {"char": 1, "short": 2, "int": 4, "long": 8, "longlong": 8, "float": 4, "double": 8}
 _SIZES = {
     "float": 4,

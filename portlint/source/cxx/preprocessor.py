@@ -15,6 +15,7 @@ import msgspec
 
 from portlint.condition import Expression, Guard, Literal, Name, Op
 from portlint.naming import declared
+from portlint.regex import regex
 from portlint.source.cxx.conditions import (
     FALSE,
     UNREADABLE,
@@ -27,17 +28,17 @@ from portlint.source.cxx.conditions import (
     parse_condition,
 )
 
-_DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*([A-Za-z]+)((?:[^\\\r\n]|\\\r?\n|\\.|\r(?!\n))*)", re.MULTILINE)
-_CONTINUATION = re.compile(rb"\\\r?\n")
-_DEFINE = re.compile(
+_DIRECTIVE = regex(rb"^[ \t]*#[ \t]*([A-Za-z]+)((?:[^\\\r\n]|\\\r?\n|\\.|\r(?!\n))*)", re.MULTILINE)
+_CONTINUATION = regex(rb"\\\r?\n")
+_DEFINE = regex(
     rb"(?:\s|\\\r?\n)*([A-Za-z_$][\w$]*)(\((?:[^()\\]|\\\r?\n)*\))?((?:[^\\]|\\.)*)\Z", re.ASCII | re.DOTALL
 )
-_NAME = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
+_NAME = regex(r"[A-Za-z_$][\w$]*", re.ASCII)
 _MOST_GUARDS = 60
 """a definition nested deeper is not followed"""
-_SET = re.compile(r"(?:defined\s*\(?\s*)?(\w+)\s*\)?")
+_SET = regex(r"(?:defined\s*\(?\s*)?(\w+)\s*\)?")
 _CONDITIONALS = frozenset(("if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"))
-_INCLUDE_GUARD = re.compile(r"!\s*defined\s*\(?\s*([A-Za-z_]\w*)\s*\)?", re.ASCII)
+_INCLUDE_GUARD = regex(r"!\s*defined\s*\(?\s*([A-Za-z_]\w*)\s*\)?", re.ASCII)
 
 
 class Directive(msgspec.Struct, frozen=True):

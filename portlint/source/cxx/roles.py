@@ -11,9 +11,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from portlint.regex import regex
 from portlint.source.cxx.constants import Frame
 from portlint.source.cxx.numbers import is_arithmetic
-from portlint.source.cxx.query import capture, text_of
+from portlint.source.cxx.query import captured, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -62,27 +63,25 @@ _CALLS = {
     **dict.fromkeys(("__builtin_amdgcn_wavefrontsize", "warp_size", "get_warp_size"), _WIDTH),
     **dict.fromkeys(("canonical_warp_idx", "canonical_warp_idx_sync", "canonical_warp_id"), _WARP),
 }
-_BALLOTS = re.compile(
+_BALLOTS = regex(
     r"_*(?:ballot(?:_sync|64|32)?|match_(?:any|all)(?:_sync)?|activemask)|\w*[a-z_]ballot(?:_sync)?"
     r"|WARP_BALLOT|__builtin_amdgcn_(?:ballot_w(?:32|64)|read_exec\w*|[us]icmp\w*)"
 )
-_MASK_CALL = re.compile(r"\w*lane_?mask\w*", re.IGNORECASE)
-_SYNC = re.compile(r"__(?:shfl(?:_up|_down|_xor)?|ballot|any|all|match_any|match_all|reduce_\w+)_sync|__syncwarp")
-_UNIFORM = re.compile(r"__shfl(?:_sync)?|__builtin_amdgcn_readfirstlane|__builtin_amdgcn_readlane")
+_MASK_CALL = regex(r"\w*lane_?mask\w*", re.IGNORECASE)
+_SYNC = regex(r"__(?:shfl(?:_up|_down|_xor)?|ballot|any|all|match_any|match_all|reduce_\w+)_sync|__syncwarp")
+_UNIFORM = regex(r"__shfl(?:_sync)?|__builtin_amdgcn_readfirstlane|__builtin_amdgcn_readlane")
 _WARP_WIDTHS = frozenset((32, 64))
 
-_LANE_NAME = re.compile(r"(?:my|this|cur|thread)?lane(?:id|idx|index|number)?")
-_LANE_CALL = re.compile(r"(?:get|cub|canonical|ptx|sreg|cuda|hip|at|my|read|current)*lane(?:id|idx|index)")
-_WARP_NAME = re.compile(r"(?:my|this|cur)?(?:warp|wave)(?:id|idx|index|rank)")
-_THREAD_NAME = re.compile(r"(?:linear|flat)?(?:thread|t)(?:id|idx|index)x?")
-_WIDTH_NAME = re.compile(
+_LANE_NAME = regex(r"(?:my|this|cur|thread)?lane(?:id|idx|index|number)?")
+_LANE_CALL = regex(r"(?:get|cub|canonical|ptx|sreg|cuda|hip|at|my|read|current)*lane(?:id|idx|index)")
+_WARP_NAME = regex(r"(?:my|this|cur)?(?:warp|wave)(?:id|idx|index|rank)")
+_THREAD_NAME = regex(r"(?:linear|flat)?(?:thread|t)(?:id|idx|index)x?")
+_WIDTH_NAME = regex(
     r"(?!\w*(?:sub|logical|virtual|half|min|max|log|mask))\w*?"
     r"(?:(?:warp|wave|wavefront)(?:size|width|lanes|threads)|(?:thread|lane)s?(?:per|in|ina)(?:warp|wave|wavefront))"
 )
-_LOG_WIDTH_NAME = re.compile(r"\w*(?:log2?)\w*(?:warp|wave)\w*|\w*(?:warp|wave)\w*(?:log2?|bits|shift)\w*")
-_MASK_NAME = re.compile(
-    r"\w*(?:full|all|active|lane|warp|member|shfl|ballot|final)\w*mask(?:32|64|full)?|mask(?:full|all)"
-)
+_LOG_WIDTH_NAME = regex(r"\w*(?:log2?)\w*(?:warp|wave)\w*|\w*(?:warp|wave)\w*(?:log2?|bits|shift)\w*")
+_MASK_NAME = regex(r"\w*(?:full|all|active|lane|warp|member|shfl|ballot|final)\w*mask(?:32|64|full)?|mask(?:full|all)")
 _TILES = (
     "thread_block_tile",
     "coalesced_group",
@@ -91,12 +90,8 @@ _TILES = (
     "labeled_partition",
     "binary_partition",
 )
-_SMALL_TILE = re.compile(r"(?:thread_block_tile|tiled_partition)\s*<\s*(?:1|2|4|8|16|32)[uU]?\s*[,>]")
+_SMALL_TILE = regex(r"(?:thread_block_tile|tiled_partition)\s*<\s*(?:1|2|4|8|16|32)[uU]?\s*[,>]")
 _CASTS = frozenset(("static_cast", "const_cast", "reinterpret_cast"))
-_SYNC_MASKS = """
-(call_expression function: (identifier) @_name arguments: (argument_list . (identifier) @mask)
-    (#match? @_name "^__(shfl|ballot|any|all|match|reduce|syncwarp)"))
-"""
 _MOST_LEVELS = 50
 _MOST_STEPS = 5_000
 """expressions looked at for one question; nested calls of macros can double them at each level"""
@@ -420,7 +415,7 @@ class Roles:
         return frozenset(
             definition.offset
             for root in self._roots
-            for mask in capture(_SYNC_MASKS, root).get("mask", ())
+            for mask in captured(root).get("mask", ())
             for definition in self._definitions.declared(text_of(mask), mask.start_byte)
         )
 

@@ -9,25 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from portlint.source.cxx.query import capture, text_of
+from portlint.source.cxx.query import captured, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_QUERY = """
-(function_definition) @function
-(lambda_expression) @lambda
-(compound_statement) @block
-(for_statement) @block
-(for_range_loop) @block
-(if_statement) @if
-(while_statement) @block
-(template_declaration) @template
-(namespace_definition) @namespace
-[(class_specifier) (struct_specifier) (union_specifier)] @type
-(enum_specifier "class") @enum
-(enum_specifier "struct") @enum
-"""
+_KINDS = ("function", "lambda", "block", "if", "template", "namespace", "type", "enum")
 
 
 _Found: TypeAlias = "tuple[int, int, str, Node | None]"
@@ -130,6 +117,7 @@ def _in_bodies(macros: Node, bodies: list[tuple[int, int]]) -> Iterator[_Found]:
 
 
 def _captured(root: Node) -> Iterator[_Found]:
-    for kind, nodes in capture(_QUERY, root).items():
-        for node in nodes:
+    found = captured(root)
+    for kind in _KINDS:
+        for node in found.get(kind, ()):
             yield node.start_byte, node.end_byte, kind, node

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.condition import Environment, any_way, is_live, names
+from portlint.regex import regex
 from portlint.source import Analysis, nearby
 from portlint.source.architectures import PARTS
 from portlint.source.cxx import CxxAnalysis, widening
@@ -53,10 +54,10 @@ _MOST_CALLING = 24
 """files that may call a function; one with more may be called from anywhere"""
 _DEEPEST_TREE = 10
 """folders between a source file and the top of its project"""
-_OF_ARCHITECTURE = re.compile(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
+_OF_ARCHITECTURE = regex(rb"arch|(?<![a-z])sm_?\d|compute_cap", re.IGNORECASE)
 _ARCHITECTURE = "__CUDA_ARCH__"
 _BOUNDS = frozenset(("<", "<=", ">", ">="))
-_SHARED_OF_DEVICE = re.compile(
+_SHARED_OF_DEVICE = regex(
     r"DevAttrMaxSharedMemoryPer|DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER|DeviceAttributeMaxSharedMemoryPer|\.sharedMemPer"
 )
 

@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from portlint.regex import regex
 from portlint.source.cxx.numbers import size_of
 from portlint.source.node import Node
 
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     from portlint.condition import Guard
     from portlint.source.cxx.services import CxxServices
 
-_INT_32 = re.compile(
+_INT_32 = regex(
     r"(const |volatile |static |constexpr |std::|unsigned |signed )*"
     r"(int|unsigned|signed|u?int32_t|uint|u32|i32)( const)?"
 )
-_LITERAL_64 = re.compile(r"[lL]", re.ASCII)
+_LITERAL_64 = regex(r"[lL]", re.ASCII)
 _ARITHMETIC = frozenset("+ - * / % & | ^".split())
 _CASTS = ("static_cast", "reinterpret_cast")
 

@@ -10,14 +10,15 @@ import os
 import re
 
 from portlint.condition import Guard, Literal, Name, Op
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.cxx.users import files_of
 from portlint.source.language import CXX_COMPILED, CXX_HEADERS
 from portlint.source.nearby import project
 
-_THEIRS = re.compile(r"cuda|nvidia|nvcc|cu(?=$|[^a-z])", re.IGNORECASE)
+_THEIRS = regex(r"cuda|nvidia|nvcc|cu(?=$|[^a-z])", re.IGNORECASE)
 _OURS = ("hip", "rocm", "amd")
-_NUMBERED = re.compile(r"(?:^|[_.-])sm_?(\d{2,3})[af]?(?=[_.-]|$)", re.IGNORECASE)
+_NUMBERED = regex(r"(?:^|[_.-])sm_?(\d{2,3})[af]?(?=[_.-]|$)", re.IGNORECASE)
 _FIRST_WITH_TWINS = 90
 """code for older parts runs on newer ones; from Hopper on generations have instructions that the next one lacks"""
 _FOLDERS_UP = 4

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import re
 
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.language import CXX_COMPILED, CXX_HEADERS
 
-INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|cuh|hpp|hh|inl|cu))[">]', re.MULTILINE)
+INCLUDE = regex(rb'^[ \t]*#[ \t]*include[ \t]*(["<])([^">\n]{1,200}\.(?:h|cuh|hpp|hh|inl|cu))[">]', re.MULTILINE)
 INCLUDE_ROOTS = ("", "include", "csrc", "src")
 """folders above an including file in which a quoted path is looked for as well"""
 _TEMPLATES = (".jinja", ".j2")

@@ -6,10 +6,10 @@ spells it for nvcc adds the suffix: `if major == 12: return "0f"`.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from portlint.condition import Environment, Guard, Literal, Name, Op, is_live
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.architectures import PARTS
 from portlint.source.cxx.built import is_listed_near
@@ -17,9 +17,9 @@ from portlint.source.cxx.built import is_listed_near
 if TYPE_CHECKING:
     from portlint.source.node import Node
 
-_MADE_OF_PARTS = re.compile(rb"compute_\{")
-_PLAIN = re.compile(rb"arch=compute_(\d{2,3})(?![0-9af])")
-_SUFFIX = re.compile(r"\d?[af]")
+_MADE_OF_PARTS = regex(rb"compute_\{")
+_PLAIN = regex(rb"arch=compute_(\d{2,3})(?![0-9af])")
+_SUFFIX = regex(r"\d?[af]")
 _CLAUSES = ("block", "elif_clause", "else_clause")
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from portlint.regex import regex
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -17,20 +18,20 @@ if TYPE_CHECKING:
 
 GROUP = 32
 
-_SHUFFLE = re.compile(r"\w*(shfl|shuffle)\w*", re.IGNORECASE)
+_SHUFFLE = regex(r"\w*(shfl|shuffle)\w*", re.IGNORECASE)
 _WIDTH_POSITIONS = {
     **dict.fromkeys(("__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"), 3),
     **dict.fromkeys(("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor"), 2),
 }
 """builtin -> the position of its optional width"""
 
-_OVER_THE_WARP = re.compile(r"__(any|all|ballot|activemask|match_any|match_all|reduce_\w+)(_sync)?$")
-_HARDWARE_LANE = re.compile(r"\bwarpSize\b|\b__lane_id\b|%laneid|\bmbcnt\b")
+_OVER_THE_WARP = regex(r"__(any|all|ballot|activemask|match_any|match_all|reduce_\w+)(_sync)?$")
+_HARDWARE_LANE = regex(r"\bwarpSize\b|\b__lane_id\b|%laneid|\bmbcnt\b")
 _SPLITS = {"%": GROUP, "&": GROUP - 1, "/": GROUP, ">>": 5}
 
 _CALLS_FOLLOWED = 3
 
-_CHOSEN = re.compile(r"\w*(elect|leader|first|last|master|winner|owner|single|main_thread)\w*", re.IGNORECASE)
+_CHOSEN = regex(r"\w*(elect|leader|first|last|master|winner|owner|single|main_thread)\w*", re.IGNORECASE)
 """what tests and variables are called that hold for one thread among several"""
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from portlint.regex import regex
 
 if TYPE_CHECKING:
     from portlint.source.cxx.services import CxxServices
     from portlint.source.node import Node
 
-_UNSIGNED = re.compile(
+_UNSIGNED = regex(
     r"(?:const )?(?:std::)?(?:unsigned(?: int| long| long long)?|uint|u?int64_t|uint32_t|uint64_t|u32|u64)(?: const)?"
 )
-_WIDE = re.compile(
+_WIDE = regex(
     r"(?:const |static |inline |__device__ |std::)*"
     r"(?:unsigned long long(?: int)?|u?int64_t|unsigned long|u64)(?: const)?"
 )
-_BALLOTS = re.compile(r"__(?:ballot|ballot_sync|activemask|match_any_sync|match_all_sync)")
+_BALLOTS = regex(r"__(?:ballot|ballot_sync|activemask|match_any_sync|match_all_sync)")
 _COUNTS = frozenset(("__popc", "__popcll", "__ffs", "__ffsll"))
-_SYNC = re.compile(r"__\w+_sync|__syncwarp")
+_SYNC = regex(r"__\w+_sync|__syncwarp")
 _CONDITIONS = frozenset(
     ("condition_clause", "if_statement", "while_statement", "for_statement", "expression_statement")
 )

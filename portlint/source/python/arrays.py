@@ -6,8 +6,9 @@ dtype of their own where NumPy made them (`np.sqrt(2)` is a float64, and PyTorch
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
+
+from portlint.regex import regex
 
 FLOAT64_MAKERS = frozenset(
     "zeros ones empty linspace logspace geomspace eye identity hanning hamming blackman bartlett kaiser loadtxt"
@@ -45,8 +46,8 @@ _KEEPING = frozenset(
     " cumprod sum prod nansum real imag rollaxis cov corrcoef".split()
 )
 _COMPLEX = frozenset(f"fft.{name}" for name in "fft ifft fft2 ifft2 fftn ifftn rfft rfft2 rfftn".split())
-_INTEGER = re.compile(r"u?int\d+|bool|int")
-_WIDE_INTEGER = re.compile(r"u?int(32|64)|int")
+_INTEGER = regex(r"u?int\d+|bool|int")
+_WIDE_INTEGER = regex(r"u?int(32|64)|int")
 
 
 def is_integer(dtype: str) -> bool:

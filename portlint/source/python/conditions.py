@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
 from portlint.naming import declared
+from portlint.regex import regex
 from portlint.source.python import predicates, users
 from portlint.source.python.constants import constant
 
@@ -54,21 +55,21 @@ _ATTRIBUTES: dict[str, Expression] = {
     "minor": Op("item", (Name("device.capability"), Literal(1))),
     "warp_size": Name("warp_size"),
 }
-_DEVICE_NAME = re.compile(r"(^|_)(device|dev)(_?(type|name|str|obj))?$")
-_DEVICE_GETTER = re.compile(
+_DEVICE_NAME = regex(r"(^|_)(device|dev)(_?(type|name|str|obj))?$")
+_DEVICE_GETTER = regex(
     r"_?(get|infer|detect|select|current|default|guess)_(torch_)?(device|accelerator)(_(type|name|str))?"
 )
-_KIND_NAME = re.compile(r"(^|_)(accelerator|hardware)(_?(type|name|kind))?$")
-_CUDA_MEMBER = re.compile(r"([A-Z]+_)?(CUDA|GPU)")
-_GPU_FLAG = re.compile(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
+_KIND_NAME = regex(r"(^|_)(accelerator|hardware)(_?(type|name|kind))?$")
+_CUDA_MEMBER = regex(r"([A-Z]+_)?(CUDA|GPU)")
+_GPU_FLAG = regex(r"^(is|on|use|using|has|have|with)?_?gpus?(_available)?$", re.IGNORECASE)
 _CAPABILITY_TESTS = {"is_device_capability": "==", "has_device_capability": ">="}
 """vLLM's questions for the capability as one number, 90 for 9.0"""
-_CAPABILITY_NAME = re.compile(r"_?(get_|query_)?(device_|compute_|gpu_|cuda_)*capability")
-_SM_NAME = re.compile(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|number|arch))?")
-_NVIDIA_PART = re.compile(
+_CAPABILITY_NAME = regex(r"_?(get_|query_)?(device_|compute_|gpu_|cuda_)*capability")
+_SM_NAME = regex(r"_?(get_)?(device_|gpu_|cuda_)?(sm|cc|arch)(_?(version|number|arch))?")
+_NVIDIA_PART = regex(
     r"(^|_)(sm_?(at_least_|ge_)?\d{2,3}[af]?|hopper|blackwell|h100|h200|b200|a100|ampere)(_|$)", re.IGNORECASE
 )
-_PLATFORM = re.compile(r"(^|_)platform$")
+_PLATFORM = regex(r"(^|_)platform$")
 _ARITHMETIC = frozenset(("+", "-", "*", "//", "%"))
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
+
+from portlint.regex import regex
 
 if TYPE_CHECKING:
     from portlint.source.node import Node
 
 _NAMES = ("device", "torch_device")
-_OPTIONAL = re.compile(r"\b(?:None|Optional)\b")
-_CHOICE = re.compile(r"\b(?:if|or)\b")
+_OPTIONAL = regex(r"\b(?:None|Optional)\b")
+_CHOICE = regex(r"\b(?:if|or)\b")
 
 
 def nearby(node: Node) -> str:

@@ -21,13 +21,19 @@ def every_call(source: Source) -> list[Node]:
 
 
 def calls_of(source: Source, names: Iterable[str]) -> list[Node]:
-    """The calls whose function is called, or is an attribute called, by one of these names."""
-    quoted = " ".join(f'"{name}"' for name in sorted(names))
-    return _captured(
-        source,
-        "((call function: [(identifier) @_name (attribute attribute: (identifier) @_name)]"
-        f" (#any-of? @_name {quoted})) @found)",
-    )
+    """The calls whose function is called, or is an attribute called, by one of these names, in source order."""
+    found: list[Node] = []
+    for name in names:
+        for raw in source.identifiers(name.encode()):
+            called, parent = raw, source.parent(raw)
+            if parent is not None and parent.type == "attribute":
+                called, parent = parent, source.parent(parent)
+            is_called = (
+                parent is not None and parent.type == "call" and called == parent.child_by_field_name("function")
+            )
+            if parent is not None and is_called and called.end_byte == raw.end_byte:
+                found.append(Node(source, parent))
+    return sorted(found, key=lambda node: (node.start, -node.end))
 
 
 def assigned_attributes(source: Source) -> list[Node]:

@@ -39,6 +39,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from portlint.condition import names, words_of
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, is_every_hip
@@ -67,24 +68,24 @@ _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
 _STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "training_step"))
 """what a loop over steps calls; a loop with `backward` alone is mostly a check of gradients"""
-_STEP_FUNCTION = re.compile(r"^_?(train|training|val|validation|eval|evaluation|test|predict|prediction|decode)_step$")
-_MODELS = re.compile(r"^(model|net|network|policy|encoder|decoder|transformer|unet|\w+_model|model_\w+)$")
-_LAYERS = re.compile(r"layer|block|stage|depth|level|len\(self")
+_STEP_FUNCTION = regex(r"^_?(train|training|val|validation|eval|evaluation|test|predict|prediction|decode)_step$")
+_MODELS = regex(r"^(model|net|network|policy|encoder|decoder|transformer|unet|\w+_model|model_\w+)$")
+_LAYERS = regex(r"layer|block|stage|depth|level|len\(self")
 _DECODES = frozenset(("argmax", "multinomial", "topk", "gumbel_softmax"))
 """what chooses the next token"""
-_LOADER = re.compile(r"(loader|_dl|dl)$", re.IGNORECASE)
-_HOST_FUNCTION = re.compile(
+_LOADER = regex(r"(loader|_dl|dl)$", re.IGNORECASE)
+_HOST_FUNCTION = regex(
     r"^(__getitem__|__getitems__|worker_init\w*|collate|\w*collate_fn|\w*_collate|collate_\w+|test_\w+|cpu_\w+|\w+_cpu)$"
 )
-_HOST_CLASS = re.compile(
+_HOST_CLASS = regex(
     r"Dataset|Datamodule|DataModule|Collat|Tokenizer|ImageProcessor|FeatureExtractor|BatchSampler|DataLoader|TestCase$"
 )
-_HOST_FILE = re.compile(
+_HOST_FILE = regex(
     r"(^|[/\\])((cpu|(checkpoint_|ckpt_)?(conversions?|converters?))[/\\].*"
     r"|cpu_[^/\\]*|(convert|prepare|preprocess|export)[^/\\]*|setup)\.\w+$"
 )
 """code for the CPU, and scripts that prepare data or convert checkpoints"""
-_OF_MEASUREMENTS = re.compile(r"(^|[/\\_])(bench(marks?|marking)?|(auto)?tun(e|er|ing)|microbench\w*)(?=[/\\_.])")
+_OF_MEASUREMENTS = regex(r"(^|[/\\_])(bench(marks?|marking)?|(auto)?tun(e|er|ing)|microbench\w*)(?=[/\\_.])")
 _MOVERS = frozenset(("cuda", "xpu", "set_default_device", "enable_globally", "default_env"))
 """calls after which tensors of torch are on a device; the last two hand them to JAX"""
 _REGIONS = ("for_statement", "while_statement", "function_definition")
@@ -106,8 +107,8 @@ _ACCELERATORS = frozenset(
 )
 _LONGEST_DEVICE = 24
 """characters of a string that may name a device; what is longer is prose"""
-_OCCASION = re.compile(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
-_STORE = re.compile(r"state_?dict|checkpoint|ckpt", re.IGNORECASE)
+_OCCASION = regex(r"log|interval|every|verbose|debug|print|eval|save|checkpoint", re.IGNORECASE)
+_STORE = regex(r"state_?dict|checkpoint|ckpt", re.IGNORECASE)
 _DTYPE_ROLES = frozenset("float64 float32 float16 bfloat16 int64 int32 complex64 complex128 bool".split())
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -65,7 +65,24 @@ class Scopes:
 
     @cached_property
     def _gathered(self) -> tuple[dict[str, str], dict[str, dict[int, list[Binding]]]]:
-        return _gather(self.source)
+        return _gather(self.source, self._binders)
+
+    @cached_property
+    def _binders(self) -> list[Node]:
+        """Every node that may bind a name, in source order."""
+        return [Node(self.source, raw) for raw in _statements(self.source.tree.root_node)]
+
+    @cached_property
+    def _nested(self) -> tuple[list[int], list[list[Node]]]:
+        """The starts of the scopes, and each scope with those around it, the nearest first."""
+        chain = [self.source.root]
+        starts, chains = [-1], [chain]
+        for node in self._binders:
+            if node.type in _SCOPES:
+                chain = [node, *(outer for outer in chain if outer.type == "module" or outer.end > node.start)]
+                starts.append(node.start)
+                chains.append(chain)
+        return starts, chains
 
     def bindings(self, name: str, at: Node) -> list[Binding]:
         """The bindings of a name that a use at `at` may see: those of the nearest scope that binds it."""
@@ -157,7 +174,16 @@ class Scopes:
 
     def around(self, node: Node) -> list[Node]:
         """The scopes around a node, the nearest first, the module last."""
-        return [node] if node.type == "module" else list(node.ancestors(*_SCOPES))
+        if node.type == "module":
+            return [node]
+        starts, chains = self._nested
+        start, end = node.start, node.end
+        nearest = chains[bisect_right(starts, start) - 1]
+        return [
+            scope
+            for scope in nearest
+            if scope.type == "module" or (scope.end >= end and not (scope.start == start and scope.end == end))
+        ]
 
     def function(self, node: Node) -> Node | None:
         """The function definition around a node."""
@@ -213,8 +239,8 @@ def _is_none(binding: Binding) -> bool:
     return binding.kind == "assign" and binding.value is not None and binding.value.type == "none"
 
 
-def _gather(source: Source) -> tuple[dict[str, str], dict[str, dict[int, list[Binding]]]]:
-    """Walk the tree once: imports and bindings by name and scope (a scope is its start byte, the module is -1)."""
+def _gather(source: Source, binders: Iterable[Node]) -> tuple[dict[str, str], dict[str, dict[int, list[Binding]]]]:
+    """Imports and bindings by name and scope (a scope is its start byte, the module is -1)."""
     imports: dict[str, str] = {}
     table: dict[str, dict[int, list[Binding]]] = defaultdict(lambda: defaultdict(list))
     scopes: list[tuple[int, int]] = []  # (end, key) of the scopes around the cursor
@@ -222,11 +248,11 @@ def _gather(source: Source) -> tuple[dict[str, str], dict[str, dict[int, list[Bi
     def bind(name: str, binding: Binding, scope: int) -> None:
         table[name][scope].append(binding)
 
-    for raw in _statements(source.tree.root_node):
+    for node in binders:
+        raw = node.raw
         while scopes and raw.start_byte >= scopes[-1][0]:
             scopes.pop()
         scope = scopes[-1][1] if scopes else -1
-        node = Node(source, raw)
         match raw.type:
             case "import_statement":
                 for child in node.children:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from portlint.condition import UNKNOWN, Environment, Guard, Literal, Name, Op, any_way, evaluate
+from portlint.regex import regex
 from portlint.source.node import Node
 from portlint.source.python.constants import constant
 from portlint.source.python.queries import calls_of
@@ -31,7 +32,7 @@ OPTIONS: dict[str, Value] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 """what `triton.Config` takes for an option that it is not given, in the order of its parameters after the first"""
 _MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit"))
 
-_FITS = re.compile(r"sh(ared)?_?mem|smem|lds(?![a-z])", re.IGNORECASE)
+_FITS = regex(r"sh(ared)?_?mem|smem|lds(?![a-z])", re.IGNORECASE)
 """the file's own test of what fits into shared memory"""
 
 Values: TypeAlias = "dict[str, Value]"

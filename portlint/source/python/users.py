@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.regex import regex
 from portlint.source import nearby
 from portlint.source.node import Node
 from portlint.source.python.scopes import Binding, Scopes
@@ -22,19 +23,19 @@ if TYPE_CHECKING:
 
     from portlint.source import Source
 
-_IMPORT = re.compile(
+_IMPORT = regex(
     rb"^[ \t]*(?P<keyword>from|import)[ \t]+([.\w]+)(?:[ \t]+import[ \t]*(\([^)]*\)|[^\n#]*)|([^\n#]*))", re.MULTILINE
 )
 """(keyword, the module, what `from` imports of it, what follows the first module of `import`)"""
-_WORD = re.compile(rb"[^\W\d]\w*")
+_WORD = regex(rb"[^\W\d]\w*")
 _MOST_USERS = 40
 """files that import a module; one with more is for everybody"""
 _MOST_OPEN = 128
 """other files whose names are kept"""
 _DEEPEST_CLASS = 5
 _INIT = "__init__.py"
-_MADE_BY_BUILDS = re.compile(r"version|_pb2(_grpc)?$|generated|^proto")
-_LAZY = re.compile(rb"__getattr__|__path__|sys\.modules|import_module|lazy", re.IGNORECASE)
+_MADE_BY_BUILDS = regex(r"version|_pb2(_grpc)?$|generated|^proto")
+_LAZY = regex(rb"__getattr__|__path__|sys\.modules|import_module|lazy", re.IGNORECASE)
 """how a package gets modules that have no file of their own"""
 _HOPS = 4
 """files that a name is followed through"""
@@ -48,7 +49,7 @@ _HOOKS = frozenset(
     " _save_to_state_dict _wrapped_call_impl".split()
 )
 """private methods that torch.nn.Module calls"""
-_DECORATORS_THAT_KEEP = re.compile(
+_DECORATORS_THAT_KEEP = regex(
     r"(\w+\.)*(staticmethod|classmethod|property|cache|lru_cache|cached_property|no_grad|inference_mode)(\(.*\))?"
 )
 """decorators that hand a function to nobody"""

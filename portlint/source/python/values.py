@@ -7,7 +7,6 @@ unknown, and where branches meet, only what they agree on is kept.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from portlint.regex import regex
 from portlint.source.python import arrays, users
 from portlint.source.python.constants import constant
 from portlint.source.python.queries import assigned_attributes, assigned_items, calls_of
@@ -61,8 +61,8 @@ DTYPES = {
 }
 """other names of dtypes, as torch and NumPy attributes"""
 
-_DTYPE = re.compile(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
-_BITS = re.compile(r"(?:float|bfloat|u?int|complex)(\d+)")
+_DTYPE = regex(r"^(float\d+(_\w+)?|bfloat16|u?int\d+|complex\d+|bool)$")
+_BITS = regex(r"(?:float|bfloat|u?int|complex)(\d+)")
 _CONVERSIONS = {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64",
                 "int": "int32", "cdouble": "complex128", "cfloat": "complex64", "bool": "bool"}  # fmt: skip
 
@@ -137,12 +137,12 @@ _NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "int"}
 _IMAGE_METHODS = frozenset("convert resize crop rotate transpose copy".split())
 _EIGHT_BITS = frozenset(("L", "RGB", "RGBA"))
 """modes of PIL's images whose pixels are bytes"""
-_DECORATORS_THAT_KEEP = re.compile(
+_DECORATORS_THAT_KEEP = regex(
     r"(staticmethod|classmethod|property|(functools\.)?(cache|lru_cache|cached_property)|torch\.(no_grad|inference_mode))"
     r"(\(.*\))?"
 )
 """decorators after which a function returns what its body says"""
-_FOR_HOST = re.compile(r"(^|_)(cpu|host)(_|$)")
+_FOR_HOST = regex(r"(^|_)(cpu|host)(_|$)")
 _HOST_METHODS = frozenset(("numpy", "tolist", "item"))
 _SELECTIONS = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
 """operations that give as many elements as the data decides"""
@@ -163,7 +163,7 @@ _TO_TENSOR = frozenset(
     f"torchvision.transforms.{name}"
     for name in ("ToTensor", "PILToTensor", "v2.ToTensor", "v2.PILToTensor", "v2.ToImage")
 )
-_MAKES_ON_HOST = re.compile(
+_MAKES_ON_HOST = regex(
     r"\b(ToTensor|to_tensor|pil_to_tensor|PILToTensor|from_numpy|FloatTensor|torchaudio\.load|read_image|return_tensors)\b"
 )
 """what a function says that may return a tensor on the host"""
@@ -183,14 +183,14 @@ _OF_TENSORS = frozenset(
     " expand_as index_select index_add_ scatter_ scatter_add_ requires_grad_ type_as view_as size long".split()
 )
 """methods that tensors have, and arrays, lists and modules have not"""
-_TENSOR_ANNOTATION = re.compile(r"\b(Tensor|FloatTensor|LongTensor)\b")
-_ARRAY_ANNOTATION = re.compile(r"\b(ndarray|NDArray)\b")
-_TRACED_ANNOTATION = re.compile(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
-_CONTAINER_ANNOTATION = re.compile(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
-_NUMBER_ANNOTATION = re.compile(r"\b(int|float|bool|str)\b")
+_TENSOR_ANNOTATION = regex(r"\b(Tensor|FloatTensor|LongTensor)\b")
+_ARRAY_ANNOTATION = regex(r"\b(ndarray|NDArray)\b")
+_TRACED_ANNOTATION = regex(r"\b(jax\.Array|jnp\.ndarray|ArrayLike)\b")
+_CONTAINER_ANNOTATION = regex(r"\b(list|List|tuple|Tuple|dict|Dict|Sequence|Iterable|Iterator|Callable)\b")
+_NUMBER_ANNOTATION = regex(r"\b(int|float|bool|str)\b")
 _GRAPH_BUILDERS = frozenset("tensorrt_llm paddle mindspore tinygrad mxnet".split())
 """packages with a class `Tensor` of their own"""
-_FLOAT_LIST = re.compile(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
+_FLOAT_LIST = regex(r"^(list|List|Sequence|tuple|Tuple)\[.*\bfloat\b.*\]$")
 
 
 _WRITTEN = frozenset(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.condition import Guard
+from portlint.regex import regex
 from portlint.source import Analysis
 from portlint.source.language import by_name
 from portlint.source.node import Node
@@ -27,7 +28,7 @@ LANGUAGES = frozenset(("requirements", "dockerfile", "toml", "yaml", "bash"))
 """the languages of recipes; a `setup.py` is one as well"""
 
 
-_CLAUSE = re.compile(r"(===?|~=|<=?|>=?|!=)\s*v?(\d+)\.(\d+)([\w.*]*)|(<)\s*v?(\d+)(?![\d.])")
+_CLAUSE = regex(r"(===?|~=|<=?|>=?|!=)\s*v?(\d+)\.(\d+)([\w.*]*)|(<)\s*v?(\d+)(?![\d.])")
 _LAST = {("torch", 1): 13, ("triton", 2): 3}
 """the last minor release of a major one"""
 

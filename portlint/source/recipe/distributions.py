@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from portlint.condition import words_of
+from portlint.regex import regex
 from portlint.source import nearby
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from portlint.source.node import Node
 
 _SETUP_CALLS = ("setuptools.setup", "setup", "distutils.core.setup")
-_NEGATIVE = re.compile(r"\bnot\b|!=|\bis None\b")
+_NEGATIVE = regex(r"\bnot\b|!=|\bis None\b")
 _FEW = 5
 """modules of which a majority says nothing"""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from portlint.condition import Guard, Literal, Name, Op
+from portlint.regex import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +14,7 @@ _SAME = (("x86_64", "amd64", "x86"), ("arm64", "aarch64", "aarch"), ("ppc64le",)
 """the names of one processor, the first as Python's `platform.machine` has it"""
 NAME = r"(?:linux/)?(x86_64|amd64|arm64|aarch64|ppc64le|s390x)(?:/v8)?"
 """a processor, or a platform of Docker's"""
-_IN_PATH = re.compile(r"(?<![a-z0-9])(?:x86(?:_64)?|amd64|arm64|aarch(?:64)?|ppc64le|s390x)(?![a-z0-9])")
+_IN_PATH = regex(r"(?<![a-z0-9])(?:x86(?:_64)?|amd64|arm64|aarch(?:64)?|ppc64le|s390x)(?![a-z0-9])")
 
 
 def is_one_of(names: Iterable[str], expected: bool, text: str, line: int) -> Guard:

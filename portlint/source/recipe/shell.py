@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from portlint.condition import PLATFORM_WORDS, Guard, Name
+from portlint.regex import regex
 from portlint.source import Source
 from portlint.source.recipe import Entry, RecipeAnalysis, requirements, unquoted
 from portlint.source.recipe.processors import NAME, is_one_of
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 _TESTS = ("if_statement", "case_statement", "list")
 _CONDA = ("conda", "mamba", "micromamba")
-_PIP = re.compile(r"pip[\d.]*")
-_PROCESSOR = re.compile(NAME)
-_COMPARED = re.compile(r"""(==?|!=)\s*["']?""" + NAME + r"""["']?(?=\s|$)""")
-_ASKING = re.compile(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z]|64)")
+_PIP = regex(r"pip[\d.]*")
+_PROCESSOR = regex(NAME)
+_COMPARED = regex(r"""(==?|!=)\s*["']?""" + NAME + r"""["']?(?=\s|$)""")
+_ASKING = regex(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z]|64)")
 """words of a test that chooses by the machine; amd64 is none, it names a processor"""
 
 
