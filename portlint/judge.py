@@ -48,6 +48,8 @@ class Judge:
         """The findings of one hit, one at most per target."""
         guards = hit.guards or ()
         assumes = rule.assumes if hit.assumes is None else hit.assumes
+        if any(map(_is_too_long, assumes.values())):
+            return []
         verdicts = {target: self._verdict(rule, hit, assumes, guards, target) for target in targets}
         if not any(verdicts.values()):
             return []
@@ -271,6 +273,14 @@ def holds(name: str, assumed: Assumed, fact: Fact) -> bool:
     if isinstance(fact.value, list | tuple):
         return list(fact.value) == list(assumed) if isinstance(assumed, list | tuple) else assumed in fact.value
     return bool(fact.value == assumed)
+
+
+def _is_too_long(assumed: Assumed) -> bool:
+    """Whether a number has more than 64 bits: no machine has so much of anything, and no report could hold it."""
+    number = unfold(assumed)
+    if isinstance(number, dict):
+        (number,) = number.values()
+    return isinstance(number, int) and not -(1 << 63) <= number < 1 << 64
 
 
 def _is_translated(item: str, fact: Fact) -> bool:

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import click
 
-from fuzz.child import KILL_SECONDS, Watch, limit
+from fuzz.child import Watch, limit
 from fuzz.families import FAMILIES, Files
 
 HERE = Path(__file__).resolve().parent
@@ -187,8 +187,9 @@ def _first_difference(one: str, other: str) -> str:
 @click.option("--minutes", default=1.0, show_default=True)
 @click.option("--seed", default=1, show_default=True)
 @click.option("--engine", type=click.Choice(("auto", "atheris", "plain")), default="auto", show_default=True)
+@click.option("--patience", default=60.0, show_default=True, help="Seconds for making each failure small.")
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="What fails is kept here.")
-def main(family: str, minutes: float, seed: int, engine: str, output: Path | None) -> None:
+def main(family: str, minutes: float, seed: int, engine: str, patience: float, output: Path | None) -> None:
     """Run rounds until the time is over, then make what failed small."""
     resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     has_atheris = importlib.util.find_spec("atheris") is not None
@@ -223,13 +224,12 @@ def main(family: str, minutes: float, seed: int, engine: str, output: Path | Non
         data = failure.with_suffix(".input").read_bytes()
         wanted = told["signature"].partition(":")[0]
         again = signature_of(family, data, folder)
-        if again:
+        if again and patience:
             start = again.partition(":")[0]
-            patience = 60.0 if start != "slow" else 30 * KILL_SECONDS
             small = minimise(data, lambda one, s=start: signature_of(family, one, folder).startswith(s), patience)  # type: ignore[misc]
             failure.with_suffix(".small").write_bytes(small)
         click.echo(f"    {told['signature']}" + ("" if again else f" ({wanted} did not come again)"))
-        click.echo(f"        {failure.with_suffix('.small' if again else '.input')}")
+        click.echo(f"        {failure.with_suffix('.small' if again and patience else '.input')}")
     sys.exit(bool(failures or differing))
 
 

@@ -317,6 +317,11 @@ _RECIPES = {
 }
 
 
+_ASKED_OFTEN = 3_000
+"""parents, after which all are remembered: in a deep tree each costs what the whole of a flat one does"""
+_LONE_RETURN = regex(rb"\r(?!\n)")
+
+
 def prepare(language: str) -> None:
     """Compile what the services of a language ask every tree, once for all processes that are forked later."""
     if language == "cuda":
@@ -327,9 +332,6 @@ def prepare(language: str) -> None:
         from portlint.source.python.scopes import binder_query
 
         binder_query()
-
-
-_LONE_RETURN = regex(rb"\r(?!\n)")
 
 
 class Source:
@@ -348,6 +350,9 @@ class Source:
         """python | cuda | cmake | ...: see `source/language.py`"""
         self._mentioned: dict[str, bool] = {}
         self._parents: dict[int, tree_sitter.Node | None] = {}
+        self._asked = 0
+        """how often the parser was asked for a parent"""
+        self._trees: list[tree_sitter.Tree] = []
         self.offset = offset
         """where the text starts in that of the file, for a kernel inside a string"""
         self.headers = headers
@@ -356,16 +361,27 @@ class Source:
     @cached_property
     def tree(self) -> tree_sitter.Tree:
         """The syntax tree of the text as it stands, errors and all."""
-        from portlint.source.grammar import parse
-
         # A lone carriage return ends a line in Python, and none for the grammar: a comment would go on behind it.
         is_python = self.language == "python" and b"\r" in self.text
-        return parse(_LONE_RETURN.sub(b"\n", self.text) if is_python else self.text, self.language)
+        return self.parsed(_LONE_RETURN.sub(b"\n", self.text) if is_python else self.text)
+
+    def parsed(self, text: bytes) -> tree_sitter.Tree:
+        """A tree of the text, or of what is made of it, at its length."""
+        from portlint.source.grammar import parse
+
+        tree = parse(text, self.language)
+        self._trees.append(tree)
+        return tree
 
     def parent(self, raw: tree_sitter.Node) -> tree_sitter.Node | None:
         """The node around one; remembered, since the parser looks for it from the top of the tree down."""
         if raw.id not in self._parents:
-            self._parents[raw.id] = raw.parent
+            if self._asked == _ASKED_OFTEN:
+                from portlint.source.grammar import edges
+
+                self._parents.update((child.id, node) for tree in self._trees for node, child in edges(tree))
+            self._asked += 1
+            self._parents[raw.id] = self._parents.get(raw.id) or raw.parent
         return self._parents[raw.id]
 
     def mentions(self, word: str) -> bool:
@@ -449,10 +465,10 @@ class Source:
         while line < len(lines) and lines.line(line).endswith("\\"):
             line += 1
         raw = self.tree.root_node.descendant_for_byte_range(offset, offset)
-        while raw is not None and raw.parent is not None and raw.parent.start_byte == raw.start_byte:
-            if raw.parent.parent is None or raw.parent.type in ("block", "compound_statement"):
+        while raw is not None and (around := self.parent(raw)) is not None and around.start_byte == raw.start_byte:
+            if self.parent(around) is None or around.type in ("block", "compound_statement"):
                 break
-            raw = raw.parent
+            raw = around
         if raw is None:
             return line
         body = next(

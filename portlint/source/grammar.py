@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tree_sitter import Language, Node, Parser, Query, Tree
 
 
@@ -44,6 +46,17 @@ def parse(text: bytes, language: str) -> Tree:
     parser = _parser(language)
     parser.reset()  # a parse that was interrupted would otherwise be resumed, with this text spliced into it
     return parser.parse(text)
+
+
+def edges(tree: Tree) -> Iterator[tuple[Node, Node]]:
+    """Every node of a tree with each of its children."""
+    waiting = [tree.root_node]
+    while waiting:
+        node = waiting.pop()
+        children = node.children
+        waiting += children
+        for child in children:
+            yield node, child
 
 
 def broken_places(tree: Tree) -> int:

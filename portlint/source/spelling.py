@@ -38,9 +38,10 @@ def spelling(node: Node) -> str:
 
 def part(node: Node) -> str:
     """What an expression is a direct part of: the name of the function that is called with it, or an operator."""
-    raw = node.raw.parent
+    parent = node.source.parent
+    raw = parent(node.raw)
     while raw is not None and raw.type in _AROUND_AN_ARGUMENT:
-        raw = raw.parent
+        raw = parent(raw)
     if raw is None:
         return ""
     function = raw.child_by_field_name("function")
@@ -53,9 +54,8 @@ def part(node: Node) -> str:
 
 def statement(node: Node) -> str:
     """The spelling of the statement around an expression; of a compound statement, that of its header."""
-    raw, end = node.raw, node.end
-    while raw.parent is not None and raw.parent.parent is not None and raw.parent.type not in _BLOCKS:
-        around = raw.parent
+    raw, end, parent = node.raw, node.end, node.source.parent
+    while (around := parent(raw)) is not None and parent(around) is not None and around.type not in _BLOCKS:
         body = around.child_by_field_name("body") or around.child_by_field_name("consequence")
         is_header = body is not None and body.start_byte >= node.end
         stop = body.start_byte if body is not None and is_header else around.end_byte

@@ -27,7 +27,6 @@ from portlint.source.cxx.normalise import branches_of, left_out, normalise, with
 from portlint.source.cxx.preprocessor import Macro, Preprocessor
 from portlint.source.cxx.roles import EXPRESSION_ROLES, Roles
 from portlint.source.cxx.scopes import Reading, Scopes
-from portlint.source.grammar import parse
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ class CxxAnalysis(Analysis):
         if self._structure is not self.source.tree:
             roots.append(self.source.tree.root_node)  # what is in no reading
         macros = self._macro_tree.root_node if self._macro_tree else None
-        return Definitions(roots, macros, self.scopes, self.preprocessor)
+        return Definitions(roots, macros, self.scopes, self.preprocessor, self.source.parent)
 
     @cached_property
     def names(self) -> Names:
@@ -218,7 +217,7 @@ class CxxAnalysis(Analysis):
         return self._normalised(0)
 
     def _normalised(self, branch: int) -> tree_sitter.Tree:
-        return parse(normalise(self.source.text, self.masked, self.preprocessor, branch), "cuda")
+        return self.source.parsed(normalise(self.source.text, self.masked, self.preprocessor, branch))
 
     @cached_property
     def _readings(self) -> list[Reading]:
@@ -242,7 +241,7 @@ class CxxAnalysis(Analysis):
     def _macro_tree(self) -> tree_sitter.Tree | None:
         if not self._parsed_macros:
             return None
-        return parse(lay_out(self.source.text, self.masked, self._parsed_macros), "cuda")
+        return self.source.parsed(lay_out(self.source.text, self.masked, self._parsed_macros))
 
     def _body_of(self, macro: Macro) -> tree_sitter.Node | None:
         """The node of a macro's body: the expression, or the block that wraps the statements."""

@@ -67,10 +67,11 @@ class _Reading:
         """The characters that a sequence of literals, macros and calls of macros stands for."""
         tokens = [one for one in _TOKEN.finditer(_DIRECTIVE.sub("", code)) if one["comment"] is None]
         pieces: list[str] = []
-        index = 0
-        while index < len(tokens):
+        length = index = 0
+        while index < len(tokens) and length <= _LONGEST:
             token = tokens[index]
             index += 1
+            known = len(pieces)
             if token["string"] is not None:
                 pieces.append(unescape(_CONTINUATION.sub("", token["string"])) or "")
             elif token["raw"] is not None:
@@ -84,8 +85,7 @@ class _Reading:
                     bound = dict(zip(macro.parameters or (), arguments or (), strict=False))
                     pieces.append(self.text(self.body(macro, bound), depth - 1))
                 index = after
-            if sum(map(len, pieces)) > _LONGEST:
-                break
+            length += sum(map(len, pieces[known:]))
         return "".join(pieces)
 
     def body(self, macro: Macro, bound: Mapping[str, str]) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _MOST_SIZES = 16
 _DEPTH = 4
+_CHANGE = re.compile(r"(?<![\w$])([\w$]+)\s*\.\s*[xyz]\s*[-+*/|&]?=(?!=)|(?<!&)&\s*([\w$]+)")
+"""a dimension that is set, or an address that is taken; the variable"""
 
 
 class Blocks:
@@ -26,6 +28,9 @@ class Blocks:
 
     def __init__(self, analysis: CxxServices) -> None:
         self.analysis = analysis
+        self._vexing: dict[Node, dict[str, list[Node]]] = {}
+        self._changed: dict[Node, set[str]] = {}
+        """function -> what is looked for in it once, and not for each of its launches"""
 
     def sizes(self, block: Node, depth: int = _DEPTH) -> Sizes:
         """The threads that a block size comes to: a number, a `dim3`, or a variable that keeps either.
@@ -83,19 +88,33 @@ class Blocks:
     def _taken_for_functions(self, name: Node) -> Iterator[list[Node]]:
         """The arguments of `dim3 block(kWidth, kHeight);`, which the grammar takes for a function's declaration."""
         function = name.function
-        for declaration in function.walk("declaration") if function is not None else ():
-            declarator = declaration.get("declarator")
-            if declarator is None or declarator.type != "function_declarator" or declaration.start > name.start:
-                continue
-            kind, declared = declaration.get("type"), declarator.get("declarator")
-            if kind is not None and kind.text == "dim3" and declared is not None and declared.text == name.text:
-                yield [one["type"] for one in declarator["parameters"].children if one.get("type")]
+        if function is None:
+            return
+        if function not in self._vexing:
+            self._vexing[function] = _vexing(function)
+        for declaration in self._vexing[function].get(name.text, ()):
+            if declaration.start <= name.start:
+                yield [one["type"] for one in declaration["declarator"]["parameters"].children if one.get("type")]
 
     def _changes(self, name: Node) -> bool:
         """Whether something may change a variable after its definition."""
         if self.analysis.definitions.assigned(name.text, name.start):
             return True
         function = name.function
-        variable = re.escape(name.text)
-        change = rf"\b{variable}\s*\.\s*[xyz]\s*[-+*/|&]?=(?!=)|(?<!&)&\s*{variable}\b"
-        return function is not None and bool(re.search(change, function.text))
+        if function is None:
+            return False
+        if function not in self._changed:
+            self._changed[function] = {match[1] or match[2] for match in _CHANGE.finditer(function.text)}
+        return name.text in self._changed[function]
+
+
+def _vexing(function: Node) -> dict[str, list[Node]]:
+    """The declarations in a function that look like those of functions that return a `dim3`, by name."""
+    found: dict[str, list[Node]] = {}
+    for declaration in function.walk("declaration"):
+        declarator, kind = declaration.get("declarator"), declaration.get("type")
+        if declarator is None or declarator.type != "function_declarator" or kind is None or kind.text != "dim3":
+            continue
+        if (declared := declarator.get("declarator")) is not None:
+            found.setdefault(declared.text, []).append(declaration)
+    return found

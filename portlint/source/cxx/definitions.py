@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,9 +39,17 @@ class Definition(msgspec.Struct, frozen=True):
 class Definitions:
     """The definitions of a file: of its trees, the first of which counts for what both have, and of macro bodies."""
 
-    def __init__(self, roots: list[Node], macros: Node | None, scopes: Scopes, preprocessor: Preprocessor) -> None:
+    def __init__(
+        self,
+        roots: list[Node],
+        macros: Node | None,
+        scopes: Scopes,
+        preprocessor: Preprocessor,
+        parent: Callable[[Node], Node | None],
+    ) -> None:
         self._scopes = scopes
         self._preprocessor = preprocessor
+        self._parent = parent
         self._declared: dict[tuple[str, tuple[str, int]], list[Definition]] = {}
         self._elsewhere: dict[str, list[tuple[Scope, Definition]]] = {}
         self._assigned: dict[str, list[Definition]] = {}
@@ -103,8 +111,8 @@ class Definitions:
         captures = captured(root)
         for kind in ("variable", "field", "parameter", "range"):
             for declarator in captures.get(kind, ()):
-                if declarator.parent is not None:
-                    yield from _declared_by(kind, declarator, declarator.parent)
+                if (declaration := self._parent(declarator)) is not None:
+                    yield from _declared_by(self._kind(kind, declaration), declarator, declaration)
         for node in captures.get("templated", ()):  # `tile<32> name = ...;`, which the grammar takes for comparisons
             named = node.child_by_field_name("left") or node
             yield Definition(text_of(named), "variable", named.start_byte, node.child_by_field_name("right"), node)
@@ -117,10 +125,15 @@ class Definitions:
                 value = node.child_by_field_name("right")
                 yield Definition(text_of(target), "assignment", target.start_byte, value, node)
         for node in captures.get("output", ()):
-            target, statement = node.child_by_field_name("value"), node.parent and node.parent.parent
+            target, outputs = node.child_by_field_name("value"), self._parent(node)
+            statement = self._parent(outputs) if outputs is not None else None
             if target and statement:
                 yield Definition(text_of(target), "assignment", target.start_byte, statement, statement)
         yield from self._aliases(captures)
+
+    def _kind(self, kind: str, declaration: Node) -> str:
+        around = self._parent(declaration) if kind == "parameter" else None
+        return "template" if around is not None and around.type == "template_parameter_list" else kind
 
     def _aliases(self, captures: dict[str, list[Node]]) -> Iterator[Definition]:
         for node in captures.get("alias", ()):
@@ -165,6 +178,4 @@ def _declared_by(kind: str, declarator: Node, node: Node) -> Iterator[Definition
     if name is None:
         return
     value = value or node.child_by_field_name("default_value")
-    if kind == "parameter" and node.parent is not None and node.parent.type == "template_parameter_list":
-        kind = "template"
     yield Definition(text_of(name), kind, name.start_byte, value, node, array)

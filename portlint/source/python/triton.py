@@ -196,7 +196,9 @@ class Triton:
 
     def _of_launch(self, launch: Node, kernel: Node) -> Configuration:
         written: dict[str, Node] = {}
-        for position, parameter in enumerate(kernel["parameters"].children):
+        # A `*` or `/` between parameters has no name, and takes no argument.
+        named = [one for one in kernel["parameters"].children if one.type == "identifier" or one.children]
+        for position, parameter in enumerate(named):
             is_bare = parameter.type == "identifier"
             name = parameter if is_bare else parameter.get("name") or parameter.children[0]
             said = launch.argument(position, name.text) or (None if is_bare else parameter.get("value"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,7 +38,7 @@ class ContainerAnalysis(RecipeAnalysis):
             case "run_instruction":
                 yield from _commands(instruction)
 
-    @property
+    @cached_property
     def _is_chosen(self) -> bool:
         """Whether the stages are for several machines, one of which whoever builds asks for."""
         stages = [one.text.lower() for one in self.source.root.children if one.type == "from_instruction"]
