@@ -65,6 +65,7 @@ class Scan:
         measures: bool = False,
         today: date | None = None,
         require_reason: bool = False,
+        names: directive.Names | None = None,
     ) -> None:
         self.rules = rules
         self.targets = targets
@@ -85,6 +86,7 @@ class Scan:
             today or day.today(),
             not select,
             require_reason,
+            names,
         )
 
     def __call__(self, found: Found, without: frozenset[str], phase: Phase) -> FileResult:
@@ -232,7 +234,7 @@ class Scan:
         directives: dict[directive.Directive, None] = {}
         refused: dict[Problem, None] = {}
         for source in sources:  # a text that two kernels share is read twice, and counts once
-            own, unread = directive.read(source, lines)
+            own, unread = directive.read(source, lines, self.terms.names)
             directives.update(dict.fromkeys(own))
             refused.update(dict.fromkeys(unread))
         return directive.apply(findings, list(directives), sources[0].path, self.terms), list(refused)
