@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import TYPE_CHECKING
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from portlint.source.notebook import Notebook
 
 Phase = Callable[[str], None]
+
+_OPENED = re.compile(rb'([ \t]*)"(?:[^"\\\n]|\\.)*')
+"""a line of JSON up to a place in the first string on it"""
 
 
 class Examined(msgspec.Struct, frozen=True):
@@ -283,9 +287,19 @@ def _edits_in_notebook(edits: tuple[Edit, ...], notebook: Notebook, lines: Lines
         span = notebook.span(edit.start, edit.end)
         if span is None:
             return ()
-        text = msgspec.json.encode(edit.text)[1:-1].decode()
+        encoded = (msgspec.json.encode(line)[1:-1].decode() for line in edit.text.split("\n"))
+        text = f"\\n{_next_string(lines, span[0])}".join(encoded)
         placed.append(Edit(*span, text, *lines.position(span[0]), *lines.position(span[1])))
     return tuple(placed)
+
+
+def _next_string(lines: Lines, offset: int) -> str:
+    """What ends a string and begins the next in the JSON of a notebook, where each line of a cell is one on its own."""
+    first = lines.starts[lines.position(offset)[0] - 1]
+    opened = _OPENED.fullmatch(lines.text, first, offset)
+    end = lines.text.find(b"\n", offset)
+    line_end = "\r\n" if lines.text[end - 1 : end] == b"\r" else "\n"
+    return f'",{line_end}{opened[1].decode()}"' if opened else ""
 
 
 def _in_notebook(finding: Finding, notebook: Notebook, lines: Lines) -> Finding:

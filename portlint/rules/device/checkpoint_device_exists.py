@@ -40,7 +40,12 @@ SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 
 @rule.calls("torch.load", "torch.jit.load")
 def load(call: Node) -> Hits:
-    if any(map(call.source.imports, COMPILES_FOR_NEURON)) or call.role("test") or _is_of_scalars(call) or (call.arguments and _is_saved_here(call.arguments[0])):
+    if (
+        any(map(call.source.imports, COMPILES_FOR_NEURON))
+        or call.role("test")
+        or _is_of_scalars(call)
+        or (call.arguments and _is_saved_here(call.arguments[0]))
+    ):
         return  # a test loads what it has saved
     if call.arguments and _is_bytes(call.arguments[0]) and _saves(call):
         return

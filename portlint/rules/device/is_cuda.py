@@ -78,7 +78,8 @@ BEFORE_AND = frozenset(
 )
 """conditions that ` and ...` behind them leaves as they are"""
 READS_LATER = re.compile(
-    r"\b(time|timeit|perf_counter|default_timer|monotonic|process_time|elapsed_time|non_blocking)(_ns)?\b"
+    r"\b(time|timeit|[Tt]imers?|timings?|perf_counter|default_timer|monotonic|process_time|elapsed_time|non_blocking"
+    r"|[Bb]enchmark|latency|throughput)(_ns)?\b"
 )
 """what is wrong, on any device, if work has not been waited for"""
 LEGACY_TYPES = tuple(
