@@ -11,9 +11,9 @@ mock, and an index that no machine has. A device by its index alone (`.to(0)`) i
 
 ## Fix safety
 Safe: a statement that only calls `torch.cuda`, for nothing that other devices miss, runs if `torch.cuda.is_available()`,
-which is true on NVIDIA's devices; `set_device` is left where the code beside it needs that card. Unsafe:
-`torch.accelerator.synchronize` (PyTorch 2.6) where a clock is read, or what is copied meanwhile; and a name `device` that
-has a value there, for "cuda" and for `.cuda()`: it may be another device.
+which is true on NVIDIA's devices. It is left in a function that needs a CUDA device anyway, for its events or streams, and
+`set_device` beside what is put on that device. Unsafe: `torch.accelerator.synchronize` (PyTorch 2.6) where a clock is read,
+or what is copied meanwhile; and a name `device` that has a value there, for "cuda" and for `.cuda()`: it may be another.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -68,7 +68,8 @@ DISPENSABLE = frozenset(
 )
 """those whose calls do nothing that is missing where there is no CUDA device"""
 NEEDED = frozenset(name for name in NEED_A_DRIVER.split() if f"torch.cuda.{name}" not in DISPENSABLE)
-CUDA_STRING = re.compile(r"[fF]?[\'\"]cuda\b")
+NEEDS_A_DRIVER = re.compile(rf"\b({'|'.join(map(re.escape, sorted(NEEDED)))})\s*\(")
+ON_CUDA = re.compile(r"[\'\"]cuda\b|\.cuda\(")
 LONGEST_BLOCK = 20_000
 """bytes; in a longer one, each statement gets a test of its own"""
 LONGEST_RUN = 20
@@ -114,11 +115,12 @@ def driver_call(call: Node) -> Hits:
     if call.role("guarded-call") or _is_of_a_default(call) or _is_one_of_several(call):
         return
     function = call.function
+    needs_more = call.name not in DISPENSABLE or _is_beside_what_needs_cuda(call)
     if call.name == "torch.cuda.synchronize" and _is_waited_for(call):
-        yield from mended_by_accelerator(call["function"], call.guards, _of_any_accelerator(call))
+        edits = _of_any_accelerator(call) if not needs_more else ()
+        yield from mended_by_accelerator(call["function"], call.guards, edits)
     else:
-        edits = _behind_a_test(call) if call.name in DISPENSABLE else ()
-        yield Hit(call["function"], edits=edits, safe=True)
+        yield Hit(call["function"], edits=_behind_a_test(call) if not needs_more else (), safe=True)
     for use in function.callers if function is not None else ():
         if use.role("import-time") and not use.role("guarded-call"):
             yield Hit(use, guards=(*use.guards, *call.guards))
@@ -212,9 +214,9 @@ def _is_dispensable(statement: Node) -> bool:
     call = statement.children[0] if statement.type == "expression_statement" and statement.children else None
     if call is None or call.type != "call" or not call["function"].text.startswith("torch.cuda."):
         return False
-    if call.name not in DISPENSABLE or (call.name == "torch.cuda.synchronize" and _is_waited_for(call)):
+    if call.name not in DISPENSABLE or _is_beside_what_needs_cuda(call):
         return False
-    if _is_for_cuda_beside_it(call):
+    if call.name == "torch.cuda.synchronize" and _is_waited_for(call):
         return False
     rest = statement.source.text[statement.end :].lstrip(b" \t")[:1]
     return not _lead(statement).strip() and rest in (b"", b"\n", b"\r", b"#") and "\n" not in statement.text
@@ -237,19 +239,20 @@ def _condition_of(block: Node) -> Node | None:
     return test if test.type in BEFORE_AND and not is_or else None
 
 
-def _is_for_cuda_beside_it(call: Node) -> bool:
-    """Whether the card that a call chooses is for code beside it that needs CUDA whatever is done here."""
-    if call.name != "torch.cuda.set_device":
+def _is_beside_what_needs_cuda(call: Node) -> bool:
+    """Whether the function around a call needs a CUDA device whatever becomes of the call.
+
+    The device that `set_device` chooses is also that of what is put on "cuda" there.
+    """
+    chooses = call.name == "torch.cuda.set_device"
+    around = call.function or (call.source.root if chooses else None)
+    if around is None:
         return False
-    around = call.function or call.source.root
-    if any(CUDA_STRING.match(one.text) for one in around.walk("string")):
+    text = around.text
+    if chooses and ON_CUDA.search(text):
         return True
-    return any(
-        one.name.removeprefix("torch.cuda.") in NEEDED
-        or (one["function"].type == "attribute" and one["function"]["attribute"].text == "cuda")
-        for one in around.walk("call")
-        if not one.role("guarded-call")
-    )
+    needed = around.walk("call") if NEEDS_A_DRIVER.search(text) else ()
+    return any(one.name.removeprefix("torch.cuda.") in NEEDED and not one.role("guarded-call") for one in needed)
 
 
 def _is_waited_for(call: Node) -> bool:
