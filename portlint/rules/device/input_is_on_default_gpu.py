@@ -27,7 +27,8 @@ rule = Rule(
 
 CREATORS = frozenset(
     f"torch.{name}"
-    for name in "arange empty empty_strided full linspace ones rand randint randn randperm zeros".split()
+    for name in "arange empty empty_like empty_strided full full_like linspace ones ones_like rand rand_like randint randn "
+    "randn_like randperm zeros zeros_like".split()
 )
 SELECTS = (b"set_device", b"cuda.device(", b"device_of(", b"CUDA_VISIBLE_DEVICES", b"device_guard")
 ABOUT_ONLY = frozenset(

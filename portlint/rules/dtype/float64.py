@@ -11,7 +11,7 @@ module. A single number is silent where float64 is emulated, and so is `enable_x
 ## Fix safety
 Safe: what goes to the CPU at once becomes float64 there, `x.cpu().double()`. Else unsafe: float32 has 24 bits of precision
 in place of 53. The dtype is changed where it is written; `numpy` and JAX are left, and so is a function that also calls
-operators without a kernel on some devices: that part belongs on the CPU.
+operators without a kernel on some devices, for that part belongs on the CPU, or operators of an extension.
 
 ## References
 https://docs.pytorch.org/docs/stable/notes/mps.html
@@ -35,6 +35,7 @@ rule = Rule(
 
 REDUCTIONS = "sum mean prod cumsum cumprod softmax log_softmax"
 NEW = "new_empty new_full new_ones new_tensor new_zeros"
+OF_AN_EXTENSION = re.compile(r"\btorch\.ops\.(?!aten\b)\w")
 HOST = frozenset(("cpu", "host"))
 """words in the name of a function that say where its values are"""
 LONG = re.compile(r"\bu?int64\b")
@@ -186,9 +187,16 @@ def _on_host(call: Node, cpu: Node) -> tuple[Edit, ...]:
 
 
 def _lacks_kernels(node: Node) -> bool:
-    """Whether the function around a node calls what some device has no kernel for: float32 comes no further there."""
+    """Whether the function around a node calls what some device has no kernel for: float32 comes no further there.
+
+    Operators of extensions are compiled for the types that they get.
+    """
     function = node.function
-    return function is not None and any(call.name in WITHOUT_KERNEL for call in function.walk("call"))
+    if function is None:
+        return False
+    return OF_AN_EXTENSION.search(function.text) is not None or any(
+        call.name in WITHOUT_KERNEL for call in function.walk("call")
+    )
 
 
 def _is_number(value: Node) -> bool:
