@@ -225,13 +225,16 @@ def clean(folder: Path) -> bool:
 
 def _made_from(request: Request, rules: Sequence[Rule]) -> bytes:
     """What the results of a run depend on beside the files: the program, the rules, the targets and the settings."""
+    from portlint.run import names
     from portlint.source.prescan import Limits
 
+    known = names(request)
     others = [rule.home for rule in rules if rule.home is not None]
     config = msgspec.to_builtins(request.config)
     parts: list[object] = [
         __version__, _program(), _grammars(), [_of_folder(str(home)).hex() for home in sorted(set(others))],
         [rule.name for rule in rules], [target.profile for target in request.targets],
+        sorted(known.rules), known.targets,
         [list(map(str, request.select)), list(map(str, request.ignore))],
         {key: value for key, value in config.items() if key not in ("file", "baseline", "fail-on")},
         os.path.relpath(request.config.root or "."), Limits(),

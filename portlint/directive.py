@@ -9,13 +9,13 @@ is reported, and so is one whose day has passed: all would hide what nobody look
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from portlint.config import ConfigError, Selector
+from portlint.config import ConfigError, Selector, check_selectors
 from portlint.finding import Finding, Problem
 from portlint.regex import regex
 
@@ -37,11 +37,12 @@ class Item(msgspec.Struct, frozen=True):
     """One selector of a directive."""
 
     selector: Selector
+    written: str
     until: date | None = None
     """the last day on which it holds"""
 
     def __str__(self) -> str:
-        return f"{self.selector} until {self.until}" if self.until else str(self.selector)
+        return self.written
 
 
 class Directive(msgspec.Struct, frozen=True):
@@ -70,6 +71,19 @@ class Directive(msgspec.Struct, frozen=True):
         return self.first <= finding.end_line and finding.line <= self.last
 
 
+class Names(msgspec.Struct, frozen=True):
+    """What a directive may speak of, be it part of the run or not."""
+
+    rules: frozenset[str]
+    targets: Mapping[str, str]
+    """every name and alias -> the name of the profile"""
+
+    def resolved(self, selector: Selector) -> Selector:
+        """The selector with the name of its target in place of an alias. Raises ConfigError for an unknown name."""
+        check_selectors((selector,), self.rules, self.targets)
+        return msgspec.structs.replace(selector, target=self.targets.get(selector.target, ""))
+
+
 class Terms(msgspec.Struct, frozen=True):
     """What the run is, for which directives are judged."""
 
@@ -80,6 +94,8 @@ class Terms(msgspec.Struct, frozen=True):
     is_whole: bool = True
     """whether the rules were not narrowed down: only then is a whole pack known to have run"""
     requires_reason: bool = False
+    names: Names | None = None
+    """None where only the names of the run are known, and others may well exist"""
 
     def ran(self, selector: Selector) -> bool:
         """Whether a selector names only rules that ran, and a target that was judged."""
@@ -96,8 +112,8 @@ class Applied(msgspec.Struct, frozen=True):
     problems: list[Problem]
 
 
-def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
-    """The directives in the comments of a file or of a kernel inside a string, and those that cannot be obeyed."""
+def read(source: Source, lines: Lines, names: Names | None = None) -> tuple[list[Directive], list[Problem]]:
+    """The directives in the comments of a file or of a kernel inside a string, and what of them cannot be obeyed."""
     if b"portlint:" not in source.text:
         return [], []
     directives: list[Directive] = []
@@ -114,6 +130,11 @@ def read(source: Source, lines: Lines) -> tuple[list[Directive], list[Problem]]:
             except ConfigError as error:
                 problems.append(Problem(source.path, line, "directive", str(error)))
                 continue
+            if names is not None:
+                items, unknown = _resolved(items, names)
+                problems += [Problem(source.path, line, "directive", f"'{match['verb']}': {why}") for why in unknown]
+                if not items:
+                    continue
             covered = (1, len(lines))
             if match["verb"] != "file-ignore":
                 covered = _covered(source, lines, start, end, line, code_after[end])
@@ -207,8 +228,20 @@ def _parsed(match: re.Match[str]) -> tuple[tuple[Item, ...], str]:
             day = date.fromisoformat(until["day"]) if until else None
         except ValueError:
             raise ConfigError(f"'{part}' of '{verb}' ends on no day: write 'until 2027-01-31'") from None
-        items.append(Item(Selector.parse(until["selector"] if until else part), day))
+        items.append(Item(Selector.parse(until["selector"] if until else part), " ".join(part.split()), day))
     return tuple(items), inside["reason"]
+
+
+def _resolved(items: tuple[Item, ...], names: Names) -> tuple[tuple[Item, ...], list[str]]:
+    """The items whose names exist, each target under its own, and what is wrong with the others."""
+    known: list[Item] = []
+    unknown: list[str] = []
+    for item in items:
+        try:
+            known.append(Item(names.resolved(item.selector), item.written, item.until))
+        except ConfigError as error:
+            unknown.append(str(error))
+    return tuple(known), unknown
 
 
 def _covered(source: Source, lines: Lines, start: int, end: int, line: int, code: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import msgspec
 
 from portlint import __version__
 from portlint.detect import FEW_FILES, RuleSet
+from portlint.directive import Names
 from portlint.finding import FileResult, Problem, Report, RuleText, Shard, Summary, sums
 from portlint.judge import is_moot
 from portlint.naming import declare
@@ -138,6 +139,7 @@ def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: b
         contents=contents if request.stdin is None else {request.stdin[0]: request.stdin[1], **contents},
         measures=measures,
         require_reason=request.config.require_reason,
+        names=names(request),
     )
 
 
@@ -145,6 +147,13 @@ def scanner(request: Request, contents: Mapping[str, bytes] = {}, *, measures: b
 def _rule_set(rules: tuple[Rule, ...]) -> RuleSet:
     """The same object for the same rules, so that a process that runs again has the queries at hand."""
     return RuleSet(rules)
+
+
+def names(request: Request) -> Names:
+    """What the suppression comments of a run may speak of: all that there is, not only what the run is for."""
+    from portlint.settings import target_names
+
+    return Names(frozenset(discover_rules()), target_names(request.config, request.targets))
 
 
 def _is_selected(name: str, request: Request) -> bool:

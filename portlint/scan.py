@@ -15,6 +15,7 @@ from portlint.detect import RuleSet, detect, merged, under
 from portlint.files import read_regular
 from portlint.finding import Edit, FileResult, Finding, Problem
 from portlint.judge import Judge
+from portlint.regex import regex
 from portlint.rule import Hit, Rule
 from portlint.source import Source, embedded, nearby
 from portlint.source.census import census
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from portlint.source.notebook import Notebook
 
 Phase = Callable[[str], None]
+
+_OPENED = regex(rb'([ \t]*)"(?:[^"\\\n]|\\.)*')
+"""a line of JSON up to a place in the first string on it"""
 
 
 class Examined(msgspec.Struct, frozen=True):
@@ -65,6 +69,7 @@ class Scan:
         measures: bool = False,
         today: date | None = None,
         require_reason: bool = False,
+        names: directive.Names | None = None,
     ) -> None:
         self.rules = rules
         self.targets = targets
@@ -85,6 +90,7 @@ class Scan:
             today or day.today(),
             not select,
             require_reason,
+            names,
         )
 
     def __call__(self, found: Found, without: frozenset[str], phase: Phase) -> FileResult:
@@ -232,7 +238,7 @@ class Scan:
         directives: dict[directive.Directive, None] = {}
         refused: dict[Problem, None] = {}
         for source in sources:  # a text that two kernels share is read twice, and counts once
-            own, unread = directive.read(source, lines)
+            own, unread = directive.read(source, lines, self.terms.names)
             directives.update(dict.fromkeys(own))
             refused.update(dict.fromkeys(unread))
         return directive.apply(findings, list(directives), sources[0].path, self.terms), list(refused)
@@ -281,9 +287,19 @@ def _edits_in_notebook(edits: tuple[Edit, ...], notebook: Notebook, lines: Lines
         span = notebook.span(edit.start, edit.end)
         if span is None:
             return ()
-        text = msgspec.json.encode(edit.text)[1:-1].decode()
+        encoded = (msgspec.json.encode(line)[1:-1].decode() for line in edit.text.split("\n"))
+        text = f"\\n{_next_string(lines, span[0])}".join(encoded)
         placed.append(Edit(*span, text, *lines.position(span[0]), *lines.position(span[1])))
     return tuple(placed)
+
+
+def _next_string(lines: Lines, offset: int) -> str:
+    """What ends a string and begins the next in the JSON of a notebook, where each line of a cell is one on its own."""
+    first = lines.starts[lines.position(offset)[0] - 1]
+    opened = _OPENED.fullmatch(lines.text, first, offset)
+    end = lines.text.find(b"\n", offset)
+    line_end = "\r\n" if lines.text[end - 1 : end] == b"\r" else "\n"
+    return f'",{line_end}{opened[1].decode()}"' if opened else ""
 
 
 def _in_notebook(finding: Finding, notebook: Notebook, lines: Lines) -> Finding:

@@ -50,6 +50,16 @@ def _known(config: Config, targets: Iterable[Target]) -> Mapping[str, str]:
     return {**aliases(), **{name: name for name in (*own, *(one.name for one in targets))}}
 
 
+def target_names(config: Config, targets: Iterable[Target]) -> Mapping[str, str]:
+    """The same for a run that goes on where a profile that it does not use cannot be read."""
+    from portlint.target import aliases
+
+    try:
+        return _known(config, targets)
+    except ConfigError:
+        return {**aliases(), **{one.name: one.name for one in targets}}
+
+
 def _check_options(config: Config) -> None:
     from portlint.rules import RuleError, configure
 

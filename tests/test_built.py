@@ -122,6 +122,12 @@ def test_other_neighbours_are_no_twins(tmp_path: Path, others: list[str]) -> Non
     assert twin_guards(str(tmp_path / "scan.cu")) == ()
 
 
+def test_a_folder_of_another_platform_is_built_there(tmp_path: Path) -> None:
+    write(tmp_path, {"setup.py": "", "csrc/xpu/includes/scan.h": "", "csrc/includes/scan.h": ""})
+    assert lives(twin_guards(str(tmp_path / "csrc/xpu/includes/scan.h")), AMD, "cuda") is False
+    assert twin_guards(str(tmp_path / "csrc/includes/scan.h")) == ()
+
+
 def test_setup_py_lists_sources_behind_tests_too(tmp_path: Path) -> None:
     setup = """\
 from torch.utils.cpp_extension import IS_HIP_EXTENSION, CUDAExtension

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import portlint
 from portlint.cli import main
 
 LINE = 'x = torch.zeros(3, device="cuda")'
@@ -60,6 +61,46 @@ class TestUntil:
         status, found, (problem,) = check(trailing(f"ignore[{inside}] x"))
         assert (status, found) == (1, [FINDING])
         assert problem.startswith("directive: ")
+
+
+class TestNames:
+    @pytest.mark.parametrize("target", ["mps", "metal", "apple-silicon"])
+    def test_a_target_has_all_its_names(self, target: str) -> None:
+        assert check(trailing(f"ignore[{FINDING} @ {target}] x")) == (0, [], [])
+        assert check(trailing(f"expect[device @ {target} until 2027-02-01]")) == (0, [], [])
+
+    def test_another_target_is_not_meant(self) -> None:
+        assert check(trailing(f"ignore[{FINDING} @ gfx942] x")) == (1, [FINDING], [])
+
+    def test_one_that_is_not_needed_is_told_as_it_is_written(self) -> None:
+        _, _, (problem,) = check(f"import torch  # portlint: ignore[{FINDING} @ metal] x\n")
+        assert "ignore[device/is-cuda @ metal]' suppresses nothing: remove it" in problem
+
+    @pytest.mark.parametrize(
+        ("inside", "said"),
+        [
+            ("device/is-cuda @ mpz", "there is no target 'mpz'. Did you mean 'mps'?"),
+            ("device/is-cude", "there is no rule 'device/is-cude'. Did you mean 'device/is-cuda'?"),
+            ("devices", "there is no pack 'devices'. Did you mean 'device'?"),
+        ],
+    )
+    @pytest.mark.parametrize("verb", ["ignore", "expect", "file-ignore"])
+    def test_an_unknown_name_is_told(self, verb: str, inside: str, said: str) -> None:
+        assert check(trailing(f"{verb}[{inside}] x")) == (1, [FINDING], [f"directive: '{verb}': {said}"])
+        assert check(trailing(f"{verb}[{inside}] x"), "--select", "device")[2] == [f"directive: '{verb}': {said}"]
+
+    def test_the_others_beside_it_hold(self) -> None:
+        status, found, (problem,) = check(trailing(f"ignore[{FINDING} @ mpz, {FINDING} @ mps] x"))
+        assert (status, found) == (0, [])
+        assert "there is no target 'mpz'" in problem
+
+    def test_a_target_that_the_configuration_lists_is_known(self) -> None:
+        profile = (Path(portlint.__file__).parent / "targets" / "mps.toml").read_text()
+        Path("own.toml").write_text(profile.replace('name = "mps"', 'name = "own"', 1))
+        Path("portlint.toml").write_text('target = ["own.toml"]\n')
+        assert check(trailing(f"ignore[{FINDING} @ own] x")) == (1, [FINDING], [])
+        Path("own.toml").write_text("name =")
+        assert "there is no target 'own'" in check(trailing(f"ignore[{FINDING} @ own] x"))[2][0]
 
 
 class TestReason:

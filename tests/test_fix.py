@@ -287,9 +287,25 @@ class TestNotebook:
         (tmp_path / "a.ipynb").write_bytes(before)
         assert check("--fix", ".").exit_code == 0
         after = (tmp_path / "a.ipynb").read_bytes()
-        added = b"if torch.cuda.is_available():\\n    "
+        added = b'if torch.cuda.is_available():\\n",\n    "    '
         assert after.replace(added, b"") == before
         assert after.count(added) == 1
+
+    @pytest.mark.parametrize(
+        ("line_end", "lead", "between"), [("\n", "", "\\n    "), ("\r\n", "\r\n\t", '\\n",\r\n\t"    ')]
+    )
+    def test_a_new_line_is_a_string_where_each_line_is(
+        self, check: Callable[..., Result], tmp_path: Path, line_end: str, lead: str, between: str
+    ) -> None:
+        source = (
+            f'[{lead}"import torch\\n",{lead}"torch.cuda.init()"]' if lead else '"import torch\\ntorch.cuda.init()"'
+        )
+        cell = f'{{"cell_type": "code",{line_end}"source": {source}{line_end}}}'
+        before = f'{{"cells": [{cell}], "metadata": {{}}, "nbformat": 4, "nbformat_minor": 5}}{line_end}'.encode()
+        (tmp_path / "a.ipynb").write_bytes(before)
+        check("--fix", ".")
+        added = f"if torch.cuda.is_available():{between}".encode()
+        assert (tmp_path / "a.ipynb").read_bytes() == before.replace(b"torch.cuda.init()", added + b"torch.cuda.init()")
 
     def test_an_edit_across_strings_is_not_made(self, check: Callable[..., Result], tmp_path: Path) -> None:
         before = notebook("import torch\n", "device = torch.device(0)\n", "x = torch.ones(2).cuda(\n", ")")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from portlint.condition import PLATFORM_WORDS, UNANSWERABLE, Guard, Name, Op, words_of
 from portlint.regex import regex
-from portlint.source import Analysis, architectures
+from portlint.source import Analysis, architectures, nearby
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -160,7 +160,9 @@ class CMakeAnalysis(Analysis):
         return found
 
     def role(self, node: Node, role: str) -> bool:
-        """CMake nodes have no roles."""
+        """The one role of CMake nodes: "test", in a build of tests alone."""
+        if role == "test":
+            return nearby.is_of_tests(self.source.place)
         raise ValueError(f"no such role in CMake: {role} (of {node!r})")
 
     def imports(self, module: str) -> bool:

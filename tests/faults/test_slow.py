@@ -36,7 +36,8 @@ def test_numbers_that_no_machine_has_cost_no_file() -> None:
         (
             "b.cu",
             KERNEL
-            + "__global__ void __launch_bounds__(1 << 30) k();\nvoid f() { k<<<1, dim3(1 << 30, 1 << 30, 1 << 30)>>>(); }\n",
+            + "__global__ void __launch_bounds__(1 << 30) k();\n"
+            + "void f() { k<<<1, dim3(1 << 30, 1 << 30, 1 << 30)>>>(); }\n",
         ),
         (
             "a.py",

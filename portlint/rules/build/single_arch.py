@@ -6,7 +6,7 @@ runs on that one part. AMD has no PTX: a code object runs on the parts that its 
 
 ## Exceptions
 All lists of a file are taken together, so that a file with one list per kernel is silent if any of them serves the
-target. Workflows count where their names say that they make what users get.
+target. Workflows count where their names say that they make what users get, and the builds of tests do not.
 
 ## References
 https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/index.html#gpu-compilation
@@ -102,7 +102,7 @@ def setting(entry: Entry) -> Hits:
 
 @rule.cmake("(normal_command (identifier) (argument_list (argument) @variable))")
 def amd_list(variable: Node) -> Hits:
-    if variable.text not in OF_AMD:
+    if variable.text not in OF_AMD or variable.role("test"):
         return
     sets = [one for one in variable.source.root.walk("normal_command") if _sets(one, variable.text)]
     if sets and variable == sets[-1].arguments[0]:
@@ -122,7 +122,7 @@ def _sets(command: Node, variable: str) -> bool:
 
 @rule.cmake("(normal_command (identifier) (argument_list)) @command")
 def cmake_list(command: Node) -> Hits:
-    if not _architectures(command):
+    if not _architectures(command) or command.role("test"):
         return
     lists = [found for other in command.source.root.walk("normal_command") if (found := _architectures(other))]
     if lists and command == next(lists[-1][-1].ancestors("normal_command")):

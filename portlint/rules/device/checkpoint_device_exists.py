@@ -30,13 +30,20 @@ OF_SCALARS = frozenset(("scaler", "scheduler"))
 """words in names of what has numbers for a state, and no tensors"""
 OF_ANY_FILE = frozenset(("Path", "PurePath", "open", "str"))
 """what makes a path of whatever it is given"""
+COMPILES_FOR_NEURON = ("torch_neuronx", "torch_neuron")
+"""what a program loads that imports these was compiled on the host"""
 WRITES = regex(r"(^|[._])(save|export|dump|write)(_|$)")
 SAVING = ("torch.save", "torch.jit.save", "torch_xla.core.xla_model.save")
 
 
 @rule.calls("torch.load", "torch.jit.load")
 def load(call: Node) -> Hits:
-    if call.role("test") or _is_of_scalars(call) or (call.arguments and _is_saved_here(call.arguments[0])):
+    if (
+        any(map(call.source.imports, COMPILES_FOR_NEURON))
+        or call.role("test")
+        or _is_of_scalars(call)
+        or (call.arguments and _is_saved_here(call.arguments[0]))
+    ):
         return  # a test loads what it has saved
     if call.arguments and _is_bytes(call.arguments[0]) and _saves(call):
         return

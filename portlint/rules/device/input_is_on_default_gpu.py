@@ -8,7 +8,8 @@ A file that selects the GPU itself (`torch.cuda.set_device`, `with torch.cuda.de
 package whose processes do, and a function that moves its input too.
 
 ## Fix safety
-Unsafe: the scratch is made where the input is, which is another GPU, or the CPU, if the input is there.
+Unsafe: the scratch is made where the input is, which is another GPU, or the CPU, if the input is there. Where the function
+puts more on "cuda" than that, all is left.
 
 ## References
 https://docs.pytorch.org/docs/stable/notes/cuda.html
@@ -27,7 +28,8 @@ rule = Rule(
 
 CREATORS = frozenset(
     f"torch.{name}"
-    for name in "arange empty empty_strided full linspace ones rand randint randn randperm zeros".split()
+    for name in "arange empty empty_like empty_strided full full_like linspace ones ones_like rand rand_like randint randn "
+    "randn_like randperm zeros zeros_like".split()
 )
 SELECTS = (b"set_device", b"cuda.device(", b"device_of(", b"CUDA_VISIBLE_DEVICES", b"device_guard")
 ABOUT_ONLY = frozenset(
@@ -64,8 +66,17 @@ def _beside_an_input(value: Node, place: Node) -> Hits:
     for given in _tensors(function):
         if any(_meets(use, given) for use in target.uses if use.function == function and use.start > value.start):
             guards = (*place.guards, when("torch.cuda.is_available"))
-            yield Hit(place, words={"input": given}, guards=guards, edits=_beside(place, f"{given}.device"))
+            edits = _beside(place, f"{given}.device") if not _is_given_to_others(function) else ()
+            yield Hit(place, words={"input": given}, guards=guards, edits=edits)
             return
+
+
+def _is_given_to_others(function: Node) -> bool:
+    """Whether a function puts on "cuda" what is not known to be scratch: half of it would stay there."""
+    keywords = (one for one in function.walk("keyword_argument") if one["name"].text == "device")
+    on_cuda = (one for one in keywords if one["value"].type == "string" and one["value"].constant == "cuda")
+    calls = (next(one.ancestors("call"), None) for one in on_cuda)
+    return any(call is not None and call.name not in CREATORS for call in calls)
 
 
 def _beside(place: Node, device: str) -> tuple[Edit, ...]:

@@ -10,9 +10,10 @@ a folder of CUDA's own that has siblings for other machines, and device objects 
 mock, and an index that no machine has. A device by its index alone (`.to(0)`) is the current accelerator's, and needs one.
 
 ## Fix safety
-Safe: a statement that only calls `torch.cuda`, for nothing that other devices miss, gets `if torch.cuda.is_available():` in
-front, which is true on NVIDIA's devices. Unsafe: `torch.accelerator.synchronize` (PyTorch 2.6) where a clock is read, or what
-is copied meanwhile; and a name `device` that has a value there, for "cuda" and for `.cuda()`: it may be another device.
+Safe: a statement that only calls `torch.cuda`, for nothing that other devices miss, runs if `torch.cuda.is_available()`,
+which is true on NVIDIA's devices. It is left in a function that needs a CUDA device anyway, for its events or streams, and
+`set_device` beside what is put on that device. Unsafe: `torch.accelerator.synchronize` (PyTorch 2.6) where a clock is read,
+or what is copied meanwhile; and a name `device` that has a value there, for "cuda" and for `.cuda()`: it may be another.
 
 ## References
 https://docs.pytorch.org/docs/stable/torch.html#accelerators
@@ -30,6 +31,7 @@ from portlint.rule import (
     Rule,
     mended_by_accelerator,
     one_runs,
+    put_after,
     put_before,
     regex,
     replace,
@@ -66,8 +68,20 @@ DISPENSABLE = frozenset(
     "set_per_process_memory_fraction synchronize".split()
 )
 """those whose calls do nothing that is missing where there is no CUDA device"""
+NEEDED = frozenset(name for name in NEED_A_DRIVER.split() if f"torch.cuda.{name}" not in DISPENSABLE)
+NEEDS_A_DRIVER = regex(rf"\b({'|'.join(map(re.escape, sorted(NEEDED)))})\s*\(")
+ON_CUDA = regex(r"[\'\"]cuda\b|\.cuda\(")
+LONGEST_BLOCK = 20_000
+"""bytes; in a longer one, each statement gets a test of its own"""
+LONGEST_RUN = 20
+TEST = "torch.cuda.is_available()"
+BEFORE_AND = frozenset(
+    "identifier attribute call subscript not_operator comparison_operator boolean_operator parenthesized_expression".split()
+)
+"""conditions that ` and ...` behind them leaves as they are"""
 READS_LATER = regex(
-    r"\b(time|timeit|perf_counter|default_timer|monotonic|process_time|elapsed_time|non_blocking)(_ns)?\b"
+    r"\b(time|timeit|[Tt]imers?|timings?|perf_counter|default_timer|monotonic|process_time|elapsed_time|non_blocking"
+    r"|[Bb]enchmark|latency|throughput)(_ns)?\b"
 )
 """what is wrong, on any device, if work has not been waited for"""
 LEGACY_TYPES = tuple(
@@ -102,11 +116,12 @@ def driver_call(call: Node) -> Hits:
     if call.role("guarded-call") or _is_of_a_default(call) or _is_one_of_several(call):
         return
     function = call.function
+    needs_more = call.name not in DISPENSABLE or _is_beside_what_needs_cuda(call)
     if call.name == "torch.cuda.synchronize" and _is_waited_for(call):
-        yield from mended_by_accelerator(call["function"], call.guards, _of_any_accelerator(call))
+        edits = _of_any_accelerator(call) if not needs_more else ()
+        yield from mended_by_accelerator(call["function"], call.guards, edits)
     else:
-        edits = _behind_a_test(call) if call.name in DISPENSABLE else ()
-        yield Hit(call["function"], edits=edits, safe=True)
+        yield Hit(call["function"], edits=_behind_a_test(call) if not needs_more else (), safe=True)
     for use in function.callers if function is not None else ():
         if use.role("import-time") and not use.role("guarded-call"):
             yield Hit(use, guards=(*use.guards, *call.guards))
@@ -161,21 +176,84 @@ def index_alone(index: Node) -> Hits:
 
 
 def _behind_a_test(call: Node) -> tuple[Edit, ...]:
-    """A test in front of a statement that is alone on its line and does no more than call a function of `torch.cuda`."""
+    """A test in front of a statement that does no more than call a function of `torch.cuda`, and of those after it."""
     statement = call.parent
-    if (
-        statement is None
-        or statement.type != "expression_statement"
-        or not call["function"].text.startswith("torch.cuda.")
-    ):
+    block = statement.parent if statement is not None else None
+    run = _run(statement, block) if statement is not None and block is not None else []
+    if not run or block is None:
         return ()
+    test = _condition_of(block) if run == block.children else None
+    if test is not None:
+        return (put_after(test, f" and {TEST}"),)
+    indent = _lead(run[0])
+    step = "\t" if "\t" in indent else "    "
+    return put_before(run[0], f"if {TEST}:\n{indent}{step}"), *(put_before(one, step) for one in run[1:])
+
+
+def _run(statement: Node, block: Node) -> list[Node]:
+    """The statements around one of a block, line after line, that can all be left out; none if that one cannot."""
+    if not _is_dispensable(statement):
+        return []
+    if block.end - block.start > LONGEST_BLOCK:
+        return [statement]
+    beside = block.children
+    run = [statement]
+    at = beside.index(statement)
+    for before in reversed(beside[:at]):
+        if before.line != run[0].line - 1 or not _is_dispensable(before):
+            break
+        run.insert(0, before)
+    for after in beside[at + 1 :]:
+        if after.line != run[-1].line + 1 or not _is_dispensable(after):
+            break
+        run.append(after)
+    return run if len(run) <= LONGEST_RUN else [statement]
+
+
+def _is_dispensable(statement: Node) -> bool:
+    """Whether a statement, alone on its line, only calls a function of `torch.cuda` that other devices do not miss."""
+    call = statement.children[0] if statement.type == "expression_statement" and statement.children else None
+    if call is None or call.type != "call" or not call["function"].text.startswith("torch.cuda."):
+        return False
+    if call.name not in DISPENSABLE or _is_beside_what_needs_cuda(call):
+        return False
+    if call.name == "torch.cuda.synchronize" and _is_waited_for(call):
+        return False
+    rest = statement.source.text[statement.end :].lstrip(b" \t")[:1]
+    return not _lead(statement).strip() and rest in (b"", b"\n", b"\r", b"#") and "\n" not in statement.text
+
+
+def _lead(statement: Node) -> str:
+    """What stands before a statement on its line."""
     text = statement.source.text
     first = max(text.rfind(b"\n", 0, statement.start), text.rfind(b"\r", 0, statement.start)) + 1
-    indent = text[first : statement.start].decode(errors="replace")
-    ends_line = text[statement.end :].lstrip(b" \t")[:1] in (b"", b"\n", b"\r", b"#")
-    if indent.strip() or not ends_line or "\n" in statement.text:
-        return ()
-    return (put_before(statement, f"if torch.cuda.is_available():\n{indent}" + ("\t" if "\t" in indent else "    ")),)
+    return text[first : statement.start].decode(errors="replace")
+
+
+def _condition_of(block: Node) -> Node | None:
+    """The condition under which a block runs, and nothing else, where ` and ...` can be written behind it."""
+    branch = block.parent
+    if branch is None or branch.type != "if_statement" or branch.get("alternative") is not None:
+        return None
+    test = branch["condition"]
+    is_or = test.type == "boolean_operator" and test["operator"].text == "or"
+    return test if test.type in BEFORE_AND and not is_or else None
+
+
+def _is_beside_what_needs_cuda(call: Node) -> bool:
+    """Whether the function around a call needs a CUDA device whatever becomes of the call.
+
+    The device that `set_device` chooses is also that of what is put on "cuda" there.
+    """
+    chooses = call.name == "torch.cuda.set_device"
+    around = call.function or (call.source.root if chooses else None)
+    if around is None:
+        return False
+    text = around.text
+    if chooses and ON_CUDA.search(text):
+        return True
+    needed = around.walk("call") if NEEDS_A_DRIVER.search(text) else ()
+    return any(one.name.removeprefix("torch.cuda.") in NEEDED and not one.role("guarded-call") for one in needed)
 
 
 def _is_waited_for(call: Node) -> bool:

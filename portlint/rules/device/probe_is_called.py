@@ -9,7 +9,8 @@ on which the answer is yes.
 
 ## Fix safety
 `torch.cuda.is_available` and `torch.distributed.is_nccl_available` are called, which is safe: the answer is yes where CUDA
-is. Whether bfloat16 is supported differs between generations, so that is unsafe; helpers with parameters are left.
+is. Whether bfloat16 is supported differs between generations, so that is unsafe. Helpers with parameters are left, and so is
+a test that ends the program: called, it shuts out machines on which the program runs now.
 
 ## References
 https://docs.pytorch.org/docs/stable/generated/torch.cuda.is_available.html
@@ -33,6 +34,7 @@ PROBES = {
 QUERIES = ("device.capability", "torch.version.hip", "torch.version.cuda", "gcn_arch", "triton.backend")
 SHARED = ("shared_memory_per_block", "max_shared_mem", "shared_memory_per_multiprocessor")
 WITH_CUDA, _ = asked("torch.cuda.is_available")
+LEAVING = frozenset(("sys.exit", "exit", "quit", "os._exit"))
 SIGNS = {">=": 0, ">": 0, "<=": 1, "<": 1}
 """by sign, which side has to be the larger"""
 
@@ -41,7 +43,8 @@ SIGNS = {">=": 0, ">": 0, "<=": 1, "<": 1}
 def probe(name: Node) -> Hits:
     if _is_test(name):
         safe = name.name != "torch.cuda.is_bf16_supported"
-        yield Hit(name, {PROBES[name.name]: "native"}, edits=(put_after(name, "()"),), safe=safe)
+        edits = (put_after(name, "()"),) if not _refuses(name) else ()
+        yield Hit(name, {PROBES[name.name]: "native"}, edits=edits, safe=safe)
 
 
 @rule.python("(if_statement condition: (_) @test)", mentions=ASKS_FOR_DEVICE)
@@ -84,6 +87,17 @@ def _is_test(name: Node) -> bool:
     if parent.type == "assert_statement":
         return parent.children[0] == child
     return parent.get("condition") == child
+
+
+def _refuses(name: Node) -> bool:
+    """Whether a test decides that the program ends: called, it would shut out what runs now."""
+    gate = next(name.ancestors("if_statement", "assert_statement", "conditional_expression"), None)
+    if gate is None or gate.type == "conditional_expression":
+        return False
+    return gate.type == "assert_statement" or any(
+        one.type == "raise_statement" or (one.type == "call" and one.name in LEAVING)
+        for one in gate.walk("raise_statement", "call")
+    )
 
 
 def _shared_memory(function: Node, returned: Node) -> int | None:

@@ -9,7 +9,9 @@ failure is caught. A buffer or parameter in float64 is reported where the module
 module. A single number is silent where float64 is emulated, and so is `enable_x64` around 64-bit integers alone.
 
 ## Fix safety
-Unsafe: float32 has 24 bits of precision in place of 53. The dtype is changed where it is written; `numpy` and JAX are left.
+Safe: what goes to the CPU at once becomes float64 there, `x.cpu().double()`. Else unsafe: float32 has 24 bits of precision
+in place of 53. The dtype is changed where it is written; `numpy` and JAX are left, and so is a function that also calls
+operators without a kernel on some devices, for that part belongs on the CPU, or operators of an extension.
 
 ## References
 https://docs.pytorch.org/docs/stable/notes/mps.html
@@ -17,7 +19,20 @@ https://docs.pytorch.org/docs/stable/notes/mps.html
 
 from __future__ import annotations
 
-from portlint.rule import TORCH_CREATORS, Edit, Guard, Hit, Hits, Node, Rule, regex, replace, unless
+from portlint.rule import (
+    TORCH_CREATORS,
+    Edit,
+    Guard,
+    Hit,
+    Hits,
+    Node,
+    Rule,
+    regex,
+    replace,
+    torch_operators,
+    unless,
+    words_of,
+)
 
 rule = Rule(
     assumes={"dtype.float64": "native"},
@@ -31,12 +46,17 @@ rule = Rule(
 
 REDUCTIONS = "sum mean prod cumsum cumprod softmax log_softmax"
 NEW = "new_empty new_full new_ones new_tensor new_zeros"
+OF_AN_EXTENSION = regex(r"\btorch\.ops\.(?!aten\b)\w")
+HOST = frozenset(("cpu", "host"))
+"""words in the name of a function that say where its values are"""
 LONG = regex(r"\bu?int64\b")
 DOUBLE = regex(r"\b(float64|complex128|double|float)\b")
 DEFAULT_FLOATS = frozenset(
     "zeros ones empty full eye linspace logspace array asarray normal uniform init apply".split()
 )
 """calls that make float64 under `enable_x64` where no dtype is given"""
+WITHOUT_KERNEL = frozenset(name for name in torch_operators() if name.startswith("torch."))
+"""functions that some device has no kernel for"""
 
 
 @rule.calls(*TORCH_CREATORS)
@@ -84,7 +104,8 @@ def layer(name: Node) -> Hits:
 def doubled(call: Node) -> Hits:
     value = call["function"]["object"]
     if not call.arguments and _is_of_torch(call) and _may_be_on_device(value) and not call.role("guarded-call"):
-        yield Hit(call, edits=(replace(call["function"]["attribute"], "float"),))
+        to_host = _goes_to_host(call)
+        yield Hit(call, edits=_on_host(call, to_host) if to_host else _single(call), safe=to_host is not None)
 
 
 @rule.calls(".to", ".cuda", ".type")
@@ -154,7 +175,39 @@ def _asked(call: Node, dtype: Node, more: tuple[Guard, ...] = ()) -> Hits:
 def _narrower(dtype: Node) -> tuple[Edit, ...]:
     """`torch.float32` for `torch.float64` and `torch.double`."""
     is_torch = dtype.type == "attribute" and dtype.name in ("torch.float64", "torch.double")
-    return (replace(dtype["attribute"], "float32"),) if is_torch else ()
+    return (replace(dtype["attribute"], "float32"),) if is_torch and not _lacks_kernels(dtype) else ()
+
+
+def _single(call: Node) -> tuple[Edit, ...]:
+    """`x.float()` for `x.double()`."""
+    return (replace(call["function"]["attribute"], "float"),) if not _lacks_kernels(call) else ()
+
+
+def _goes_to_host(call: Node) -> Node | None:
+    """The method in `x.double().cpu()`."""
+    method = call.parent
+    then = method.parent if method is not None and method.type == "attribute" else None
+    if method is None or then is None or then.type != "call" or then.arguments or method["attribute"].text != "cpu":
+        return None
+    return method["attribute"]
+
+
+def _on_host(call: Node, cpu: Node) -> tuple[Edit, ...]:
+    """`x.cpu().double()` for `x.double().cpu()`."""
+    return replace(call["function"]["attribute"], "cpu"), replace(cpu, "double")
+
+
+def _lacks_kernels(node: Node) -> bool:
+    """Whether the function around a node calls what some device has no kernel for: float32 comes no further there.
+
+    Operators of extensions are compiled for the types that they get.
+    """
+    function = node.function
+    if function is None:
+        return False
+    return OF_AN_EXTENSION.search(function.text) is not None or any(
+        call.name in WITHOUT_KERNEL for call in function.walk("call")
+    )
 
 
 def _is_number(value: Node) -> bool:
@@ -174,6 +227,9 @@ def _is_for_integers(call: Node) -> bool:
 
 
 def _may_be_on_device(value: Node) -> bool:
+    function = value.function
+    if function is not None and not HOST.isdisjoint(words_of(function["name"].text)):
+        return False
     return not any(value.role(role) for role in ("on-host", "traced", "object", "stored"))
 
 

@@ -12,7 +12,7 @@ In Python only a mask of `0xffffffff` is reported, in kernels of `numba.cuda` an
 Safe: the counts that take 64 bits, `1ull << lane`, 64 bits for a variable that is given a ballot, and suffixes of constants,
 each where no other type follows from it: on NVIDIA's devices the upper half is empty. Unsafe: `~0ull` for the mask of all
 lanes, of which CUDA's compiler says that it cuts it to 32 bits; where 32 threads run, it is `0xffffffffull`, and safe. `__clz`,
-parameters and macros are left.
+parameters and macros are left, and so is the mask of a ballot that stays in 32 bits: the compiler stops there.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-cross-lane-functions
@@ -60,7 +60,8 @@ def sync_mask(call: Node) -> Hits:
             guards = call.guards if origin == mask else (*call.guards, *origin.guards)
             assumes = {"lanes.mask_bits": 32}
             is_of_32_threads = _is_of_32_threads(call)
-            edits = _in_64_bits(mask, is_of_32_threads=is_of_32_threads) if origin == mask else ()
+            can_run = origin == mask and (is_of_32_threads or not _is_cut_after_all(call))
+            edits = _in_64_bits(mask, is_of_32_threads=is_of_32_threads) if can_run else ()
             safe = is_of_32_threads or not _names_all(mask)
             yield Hit(mask, assumes, guards=guards, otherwise="breaks", edits=edits, safe=safe)
 
@@ -105,6 +106,11 @@ def _names_all(mask: Node) -> bool:
     """Whether a mask is written as that of all lanes: `0xffffffff`, `~0u`, `-1`."""
     value = mask.constant
     return isinstance(value, int) and value & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def _is_cut_after_all(call: Node) -> bool:
+    """Whether the lanes that a call gives stay in 32 bits: with a mask that compiles, it would lose half of them."""
+    return call.name in BALLOTS.split() and call.role("kept-in-32-bits") and not _declared_wide(call)
 
 
 def _is_of_32_threads(call: Node) -> bool:

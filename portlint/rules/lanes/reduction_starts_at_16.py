@@ -9,7 +9,7 @@ A shuffle of explicit width 32, and code that treats every 32 lanes as a group o
 
 ## Fix safety
 Safe in CUDA C++ and Python: `warpSize` is 32 on NVIDIA's devices. Under `#pragma unroll` the compiler may no longer unroll
-the loop, so that is unsafe.
+the loop, so that is unsafe. A function that goes by a constant of the project gets half of that, which is safe, too.
 
 ## References
 https://rocm.docs.amd.com/projects/HIP/en/latest/how-to/hip_cpp_language_extensions.html#warp-shuffle-functions
@@ -45,8 +45,17 @@ def halving_loop(loop: Node, start: Node, body: Node) -> Hits:
     if not shuffles or any(call.role("group-width") for call in shuffles):
         return
     if not _in_groups_of_32(loop) and not _crosses_32_lanes(loop):
-        edits = (replace(first, "warpSize / 2"),) if first.type == "number_literal" and loop.role("device-code") else ()
-        yield Hit(first, edits=edits, safe=not _is_unrolled(loop))
+        width = _named_width(loop)
+        is_fixable = first.type == "number_literal" and loop.role("device-code")
+        edits = (replace(first, f"{width or 'warpSize'} / 2"),) if is_fixable else ()
+        yield Hit(first, edits=edits, safe=width != "" or not _is_unrolled(loop))
+
+
+def _named_width(loop: Node) -> str:
+    """The constant for the lanes of a warp by which the function around a loop goes; "" where there is none."""
+    function = loop.function
+    names = function["body"].walk("identifier") if function is not None else ()
+    return next((one.text for one in names if one.role("warp-size") and one.constant == 32), "")
 
 
 def _is_unrolled(loop: Node) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from portlint.regex import regex
 from portlint.source.node import Node
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_SIZES = 16
 _DEPTH = 4
-_CHANGE = re.compile(r"(?<![\w$])([\w$]+)\s*\.\s*[xyz]\s*[-+*/|&]?=(?!=)|(?<!&)&\s*([\w$]+)")
+_CHANGE = regex(r"(?<![\w$])([\w$]+)\s*\.\s*[xyz]\s*[-+*/|&]?=(?!=)|(?<!&)&\s*([\w$]+)")
 """a dimension that is set, or an address that is taken; the variable"""
 
 

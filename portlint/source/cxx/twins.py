@@ -19,6 +19,7 @@ from portlint.source.nearby import project
 _THEIRS = regex(r"cuda|nvidia|nvcc|cu(?=$|[^a-z])", re.IGNORECASE)
 _OURS = ("hip", "rocm", "amd")
 _NUMBERED = regex(r"(?:^|[_.-])sm_?(\d{2,3})[af]?(?=[_.-]|$)", re.IGNORECASE)
+_ELSEWHERE = frozenset("ascend habana hpu metal musa npu sycl xpu".split())
 _FIRST_WITH_TWINS = 90
 """code for older parts runs on newer ones; from Hopper on generations have instructions that the next one lacks"""
 _FOLDERS_UP = 4
@@ -30,7 +31,17 @@ def twin_guards(file: str) -> tuple[Guard, ...]:
     """That a file with a twin is not built for AMD; nothing for a file without one."""
     twin = _twin(file)
     own = (Guard(Name("is_rocm"), False, f"{os.path.basename(twin)} takes its place on AMD", 0),) if twin else ()
-    return (*own, *_generation_guards(file))
+    return (*own, *_generation_guards(file), *_platform_guards(file))
+
+
+def _platform_guards(file: str) -> tuple[Guard, ...]:
+    """For a file in a folder named for a platform without CUDA or HIP, such as `csrc/xpu/`, that it is built there."""
+    parts = os.path.dirname(nearby.within(file, file)).lower().split(os.sep)
+    return tuple(
+        Guard(Name(f"is_{part}"), True, f"the folder '{part}' is of another platform", 0)
+        for part in parts[-_FOLDERS_UP:]
+        if part in _ELSEWHERE
+    )
 
 
 def _generation_guards(file: str) -> tuple[Guard, ...]:

@@ -136,6 +136,8 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
             Name("device.type") if _asks_for_device(scopes, one) or _is_kind(one, values) else value
             for one, value in zip(operands, values, strict=True)
         ]
+    if (of_count := _of_device_count(symbols, values)) is not None:
+        return of_count
     tests: list[Expression] = []
     for symbol, left, right in zip(symbols, values[:-1], values[1:], strict=True):
         if symbol in _COMPARISONS or symbol in ("is", "in"):
@@ -145,6 +147,17 @@ def _comparison(scopes: Scopes, node: Node, depth: int) -> Expression:
         else:
             return UNANSWERABLE
     return tests[0] if len(tests) == 1 else Op("and", tuple(tests))
+
+
+def _of_device_count(symbols: list[str], values: list[Expression]) -> Expression | None:
+    """What `torch.cuda.device_count() >= world_size` comes to: whatever number of devices that is, it is not 0."""
+    if len(values) != 2 or _DEVICE_COUNT not in values or any(isinstance(one, Literal) for one in values):
+        return None
+    (symbol,) = symbols
+    asks_for_more = (">=", ">") if values[0] == _DEVICE_COUNT else ("<=", "<")
+    if symbol in asks_for_more:
+        return _ONLY_WITH_CUDA
+    return Op("not", (_ONLY_WITH_CUDA,)) if symbol in ("<", "<=", ">", ">=") else None
 
 
 def _names_gpus_only(value: Expression) -> bool:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _NAMES = ("device", "torch_device")
 _OPTIONAL = regex(r"\b(?:None|Optional)\b")
+_CUDA = regex(r"(?:torch\.device\(\s*)?[fF]?['\"]cuda\b")
 _CHOICE = regex(r"\b(?:if|or)\b")
 
 
@@ -57,7 +58,7 @@ def _is_assigned(body: Node, name: str, node: Node) -> bool:
             assignment = next(iter(statement.children), statement)
             if statement.end <= node.start and assignment.type == "assignment" and assignment["left"].text == name:
                 value = assignment.get("right")
-                return value is not None and _is_device(value)
+                return value is not None and _is_device(value) and not _is_cuda(value)
     return False
 
 
@@ -68,3 +69,8 @@ def _is_of_a_class(block: Node) -> bool:
 def _is_device(value: Node) -> bool:
     """Whether a value is a device, and not the CPU whatever the machine."""
     return value.type != "none" and ("cpu" not in value.text or _CHOICE.search(value.text) is not None)
+
+
+def _is_cuda(value: Node) -> bool:
+    """Whether a value is a CUDA device whatever the machine: its name says no more than "cuda" does."""
+    return _CUDA.match(value.text) is not None and _CHOICE.search(value.text) is None
