@@ -13,9 +13,7 @@ https://rocm.docs.amd.com/projects/HIP/en/latest/reference/hardware_features.htm
 
 from __future__ import annotations
 
-import re
-
-from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule, asked_by, one_runs
+from portlint.rule import DEVICE_PASS, Hit, Hits, Node, Rule, asked_by, one_runs, regex
 
 rule = Rule(
     assumes={"memory.textures": "native"},
@@ -30,7 +28,7 @@ SHAPES = "1D 2D 3D 1DLayered 2DLayered Cubemap CubemapLayered".split()
 FETCHES = [f"tex{shape}{way}" for shape in SHAPES for way in ("", "Lod", "Grad")]
 SURFACES = [f"surf{shape}{way}" for shape in SHAPES for way in ("read", "write")]
 ACCESSES = ("tex1Dfetch", "tex2Dgather", *FETCHES, *SURFACES)
-FETCH = re.compile(rb"\b(tex|surf)([123]D|Cubemap)")
+FETCH = regex(rb"\b(tex|surf)([123]D|Cubemap)")
 
 
 @rule.cuda_calls(*ACCESSES)
