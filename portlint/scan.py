@@ -95,7 +95,10 @@ class Scan:
 
     def __call__(self, found: Found, without: frozenset[str], phase: Phase) -> FileResult:
         """The findings and problems of one file. `without` names rules to leave out, `phase` is told what runs."""
-        return self.examine(found, without, phase).result
+        examined = self.examine(found, without, phase)
+        if examined.source is not None:
+            examined.source.close()
+        return examined.result
 
     def examine(self, found: Found, without: frozenset[str], phase: Phase, edited: bytes | None = None) -> Examined:
         """The findings and problems of one file, and what they rest on. `edited` stands in for what the file holds."""
@@ -190,6 +193,8 @@ class Scan:
             broken=broken_places(source.tree) if self.measures else 0,
             rests_on="" if directive.may_expire(text) else nearby.rests_on(),
         )
+        for one in kernels:
+            one.source.close()
         return Examined(result, source, lines, data, decoded, applied)
 
     def _kernels(self, source: Source, lines: Lines) -> tuple[list[Embedded], list[Problem]]:

@@ -99,7 +99,7 @@ def test_files_that_are_all_for_others_are_not_passed_over_in_silence() -> None:
 
 def test_editors_are_told_the_same(folder: Path) -> None:
     pytest.importorskip("pygls")
-    from portlint.server import Question, analyse
+    from portlint.analyst import Question, analyse
 
     configured('per-file-targets = {"csrc/**" = ["gfx942"]}')
     answer = analyse(Question(str(folder), str(folder / "csrc/sum.cu"), MASKS, ()))

@@ -16,7 +16,7 @@ from portlint.source.node import Node
 from portlint.source.text import occurrences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     import tree_sitter
 
@@ -353,6 +353,8 @@ class Source:
         self._asked = 0
         """how often the parser was asked for a parent"""
         self._trees: list[tree_sitter.Tree] = []
+        self.answers: dict[Hashable, object] = {}
+        """see `source/kept.py`"""
         self.offset = offset
         """where the text starts in that of the file, for a kernel inside a string"""
         self.headers = headers
@@ -372,6 +374,12 @@ class Source:
         tree = parse(text, self.language)
         self._trees.append(tree)
         return tree
+
+    def close(self) -> None:
+        """Let go of the trees, and of all that was worked out, at once: nobody asks any more."""
+        if "analysis" in vars(self):
+            vars(self.analysis).clear()  # whose parts know it, as it knows them
+        vars(self).clear()
 
     def parent(self, raw: tree_sitter.Node) -> tree_sitter.Node | None:
         """The node around one; remembered, since the parser looks for it from the top of the tree down."""

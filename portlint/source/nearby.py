@@ -27,8 +27,8 @@ _LARGEST_FILE = 1 << 20
 _MOST_KEPT = 24 << 20
 """bytes of a project's texts that are kept in memory"""
 _OF_TESTS = regex(r"(^|[/\\])((tests?|testing)[/\\]|(test_[^/\\]*|[^/\\]*_test|conftest)\.\w+$)")
-_MOST_OPEN = 128
-"""files of the tree that are kept parsed although nobody asked for their findings"""
+_MOST_OPEN = 384 << 10
+"""bytes of files that are kept parsed although nobody asked for their findings"""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,10 +46,16 @@ class _Seen:
 
 
 _seen = _Seen()
+_open: dict[tuple[str, str], Source | None] = {}
 
 
 def begin(file: str) -> None:
-    """Forget what was asked, for the scan of a file that begins."""
+    """Forget what was asked, and what was opened if it is much, for the scan of a file that begins."""
+    sources = [one for one in _open.values() if one is not None]
+    if sum(len(one.text) for one in sources) > _MOST_OPEN:
+        _open.clear()
+        for source in sources:
+            source.close()
     _seen.root, _seen.around, _seen.beyond = project(file), False, False
 
 
@@ -278,18 +284,17 @@ def is_folder(path: str) -> bool:
 
 def opened(path: str, language: str) -> Source | None:
     """A file of the tree as a source, to ask what it says of another; None where no parser should have it."""
-    source = _opened(path, language)
-    _look(path if source is not None else None)
-    return source
-
-
-@lru_cache(maxsize=_MOST_OPEN)
-def _opened(path: str, language: str) -> Source | None:
     from portlint.source import Source
     from portlint.source.prescan import Limits, refuse
 
-    text = read(path)
-    return None if text is None or refuse(text, language, Limits()) else Source(path, text, language, path)
+    key = path, language
+    if key not in _open:
+        text = read(path)
+        is_fit = text is not None and not refuse(text, language, Limits())
+        _open[key] = Source(path, text, language, path) if text is not None and is_fit else None
+    source = _open[key]
+    _look(path if source is not None else None)
+    return source
 
 
 def _upwards(folder: str, levels: int) -> Iterator[str]:

@@ -18,6 +18,7 @@ from harness import ROOT
 from runs import FULL
 
 import portlint
+from portlint.regex import regex
 
 SIZE = 8_000 if FULL else 400
 SECONDS = 5.0
@@ -66,7 +67,12 @@ METHODS = ("search", "match", "fullmatch", "finditer", "findall", "sub", "split"
 PACKAGE = ROOT / "portlint"
 
 
-def compiled() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
+Expression = re.Pattern[str] | re.Pattern[bytes]
+KINDS = (re.Pattern, type(regex("")))
+"""what `re.compile` gives, and what stands for it until it is used"""
+
+
+def expressions() -> Iterator[tuple[str, Expression]]:
     """Every regular expression that a module keeps, alone or in a container."""
     for module in pkgutil.walk_packages(portlint.__path__, "portlint."):
         if ".kernels" in module.name or ".child" in module.name or module.name.endswith("__main__"):
@@ -76,19 +82,19 @@ def compiled() -> Iterator[tuple[str, re.Pattern[str] | re.Pattern[bytes]]]:
         except ImportError:  # of an extra that is not installed
             continue
         for name, value in vars(loaded).items():
-            if isinstance(value, re.Pattern):
+            if isinstance(value, KINDS):
                 yield name, value
             elif isinstance(value, (tuple, list)):
-                yield from ((name, one) for one in value if isinstance(one, re.Pattern))
+                yield from ((name, one) for one in value if isinstance(one, KINDS))
             elif isinstance(value, dict) and not name.startswith("__"):
-                yield from ((name, one) for one in value.values() if isinstance(one, re.Pattern))
+                yield from ((name, one) for one in value.values() if isinstance(one, KINDS))
 
 
 def uses() -> dict[tuple[str | bytes, int], tuple[str, set[str]]]:
     """Pattern -> its name, and the methods that are called on that name anywhere in the package."""
     source = "\n".join(path.read_text(encoding="utf-8") for path in sorted(Path(PACKAGE).rglob("*.py")))
     found: dict[tuple[str | bytes, int], tuple[str, set[str]]] = {}
-    for name, pattern in compiled():
+    for name, pattern in expressions():
         called = set(re.findall(rf"\b{name}\.({'|'.join(METHODS)})\b", source))
         found.setdefault((pattern.pattern, pattern.flags), (name, set()))[1].update(called)
     return found

@@ -166,7 +166,7 @@ class CxxAnalysis(Analysis):
         """The blocks, functions and types of the file and of its macro bodies."""
         bodies = [(one.body_start, one.body_end) for one in self._parsed_macros]
         macros = self._macro_tree.root_node if self._macro_tree else None
-        return Scopes(self._readings, macros, bodies)
+        return Scopes(self.source, self._readings, macros, bodies)
 
     @cached_property
     def definitions(self) -> Definitions:
@@ -175,7 +175,7 @@ class CxxAnalysis(Analysis):
         if self._structure is not self.source.tree:
             roots.append(self.source.tree.root_node)  # what is in no reading
         macros = self._macro_tree.root_node if self._macro_tree else None
-        return Definitions(roots, macros, self.scopes, self.preprocessor, self.source.parent)
+        return Definitions(self.source, roots, macros, self.scopes, self.preprocessor)
 
     @cached_property
     def names(self) -> Names:
@@ -197,6 +197,7 @@ class CxxAnalysis(Analysis):
     def roles(self) -> Roles:
         """Roles of expressions."""
         return Roles(
+            source=self.source,
             definitions=self.definitions,
             names=self.names,
             constants=self.constants,

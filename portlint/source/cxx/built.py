@@ -20,11 +20,13 @@ from portlint.source.cxx.conditions import fits
 from portlint.source.cxx.includes import include_guards
 from portlint.source.cxx.jit import jit_guards
 from portlint.source.cxx.users import sources_in, users_of
+from portlint.source.kept import with_source
 from portlint.source.language import CXX_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from portlint.source import Source
     from portlint.source.node import Node
 
 _SOURCE = regex(r"[\w./*+-]+\.(?:cu|hip|cpp|cc|cxx|c|cuh|h|hpp)")
@@ -136,11 +138,15 @@ def _subfolders(path: str) -> tuple[tuple[str, tuple[Guard, ...]], ...]:
     return tuple((_plain(one.arguments[0].text), one.guards) for one in added)
 
 
-@nearby.remembered
 def _lists(path: str, language: str, kind: str) -> tuple[tuple[str, Node], ...]:
     """Every source file that a build names: a pattern relative to its folder, and where it is written."""
     source = nearby.opened(path, language)
-    named = ((_plain(node.text), node) for node in source.root.walk(kind)) if source is not None else ()
+    return _all_named(source, kind) if source is not None else ()
+
+
+@with_source
+def _all_named(source: Source, kind: str) -> tuple[tuple[str, Node], ...]:
+    named = ((_plain(node.text), node) for node in source.root.walk(kind))
     return tuple((_at_any_depth(name, node), node) for name, node in named if _SOURCE.fullmatch(name))
 
 

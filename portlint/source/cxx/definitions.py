@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,6 +12,7 @@ from portlint.source.cxx.query import captured, text_of
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from portlint.source import Source
     from portlint.source.cxx.preprocessor import Macro, Preprocessor
     from portlint.source.cxx.scopes import Scope, Scopes
 
@@ -40,16 +41,11 @@ class Definitions:
     """The definitions of a file: of its trees, the first of which counts for what both have, and of macro bodies."""
 
     def __init__(
-        self,
-        roots: list[Node],
-        macros: Node | None,
-        scopes: Scopes,
-        preprocessor: Preprocessor,
-        parent: Callable[[Node], Node | None],
+        self, source: Source, roots: list[Node], macros: Node | None, scopes: Scopes, preprocessor: Preprocessor
     ) -> None:
+        self._source = source
         self._scopes = scopes
         self._preprocessor = preprocessor
-        self._parent = parent
         self._declared: dict[tuple[str, tuple[str, int]], list[Definition]] = {}
         self._elsewhere: dict[str, list[tuple[Scope, Definition]]] = {}
         self._assigned: dict[str, list[Definition]] = {}
@@ -108,10 +104,10 @@ class Definitions:
             self._elsewhere.setdefault(definition.name, []).append((scope, definition))
 
     def _read(self, root: Node) -> Iterator[Definition]:
-        captures = captured(root)
+        captures = captured(self._source, root)
         for kind in ("variable", "field", "parameter", "range"):
             for declarator in captures.get(kind, ()):
-                if (declaration := self._parent(declarator)) is not None:
+                if (declaration := self._source.parent(declarator)) is not None:
                     yield from _declared_by(self._kind(kind, declaration), declarator, declaration)
         for node in captures.get("templated", ()):  # `tile<32> name = ...;`, which the grammar takes for comparisons
             named = node.child_by_field_name("left") or node
@@ -125,14 +121,14 @@ class Definitions:
                 value = node.child_by_field_name("right")
                 yield Definition(text_of(target), "assignment", target.start_byte, value, node)
         for node in captures.get("output", ()):
-            target, outputs = node.child_by_field_name("value"), self._parent(node)
-            statement = self._parent(outputs) if outputs is not None else None
+            target, outputs = node.child_by_field_name("value"), self._source.parent(node)
+            statement = self._source.parent(outputs) if outputs is not None else None
             if target and statement:
                 yield Definition(text_of(target), "assignment", target.start_byte, statement, statement)
         yield from self._aliases(captures)
 
     def _kind(self, kind: str, declaration: Node) -> str:
-        around = self._parent(declaration) if kind == "parameter" else None
+        around = self._source.parent(declaration) if kind == "parameter" else None
         return "template" if around is not None and around.type == "template_parameter_list" else kind
 
     def _aliases(self, captures: dict[str, list[Node]]) -> Iterator[Definition]:

@@ -171,7 +171,7 @@ class Functions:
     @cached_property
     def _all_bounds(self) -> list[RawNode]:
         """The arguments of launch bounds, whatever the tree takes them for; the normalised text has none left."""
-        return captured(self._source.tree.root_node).get("bounds", [])
+        return captured(self._source, self._source.tree.root_node).get("bounds", [])
 
     # ---- parameters -----------------------------------------------------------------------------------------------
 

@@ -5,11 +5,15 @@ It is one, because a grammar as large as that of C++ makes each query dear to co
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
+
+from portlint.source.kept import with_source
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
+
+    from portlint.source import Source
 
 _SCOPES = """
 (function_definition) @function
@@ -53,8 +57,6 @@ _SYNC_MASKS = """
 (call_expression function: (identifier) @_name arguments: (argument_list . (identifier) @mask)
     (#match? @_name "^__(shfl|ballot|any|all|match|reduce|syncwarp)"))
 """
-_TREES = 4
-"""those of the file at hand"""
 
 
 @cache
@@ -67,8 +69,8 @@ def compiled() -> Query:
     return Query(language("cuda"), _SCOPES + _DEFINITIONS + _LAUNCH_BOUNDS + _SYNC_MASKS)
 
 
-@lru_cache(maxsize=_TREES)
-def captured(root: Node) -> dict[str, list[Node]]:
+@with_source
+def captured(source: Source, root: Node) -> dict[str, list[Node]]:  # noqa: ARG001 - who the answer is kept with
     """The nodes of a tree that the services are built on, by capture name."""
     from tree_sitter import QueryCursor
 

@@ -19,6 +19,7 @@ from portlint.source.cxx.query import captured, text_of
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from portlint.source import Source
     from portlint.source.cxx.constants import Constants
     from portlint.source.cxx.definitions import Definition, Definitions
     from portlint.source.cxx.functions import Functions
@@ -103,6 +104,7 @@ class Roles:
     def __init__(
         self,
         *,
+        source: Source,
         definitions: Definitions,
         names: Names,
         constants: Constants,
@@ -110,6 +112,7 @@ class Roles:
         body_of: Callable[[Macro], Node | None],
         roots: list[Node],
     ) -> None:
+        self._source = source
         self._definitions = definitions
         self._names = names
         self._constants = constants
@@ -415,7 +418,7 @@ class Roles:
         return frozenset(
             definition.offset
             for root in self._roots
-            for mask in captured(root).get("mask", ())
+            for mask in captured(self._source, root).get("mask", ())
             for definition in self._definitions.declared(text_of(mask), mask.start_byte)
         )
 

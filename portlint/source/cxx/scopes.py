@@ -14,6 +14,8 @@ from portlint.source.cxx.query import captured, text_of
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from portlint.source import Source
+
 _KINDS = ("function", "lambda", "block", "if", "template", "namespace", "type", "enum")
 
 
@@ -73,9 +75,11 @@ class Scopes:
     `bodies` are the ranges of macro bodies, in order; nodes of `macros` outside them are only wrapping.
     """
 
-    def __init__(self, readings: list[Reading], macros: Node | None, bodies: list[tuple[int, int]]) -> None:
-        inner = list(_in_bodies(macros, bodies)) if macros is not None else []
-        self._readings = [(one, _nest([*_captured(one.root), *inner])) for one in readings]
+    def __init__(
+        self, source: Source, readings: list[Reading], macros: Node | None, bodies: list[tuple[int, int]]
+    ) -> None:
+        inner = list(_in_bodies(source, macros, bodies)) if macros is not None else []
+        self._readings = [(one, _nest([*_captured(source, one.root), *inner])) for one in readings]
 
     def at(self, offset: int) -> Scope:
         """The innermost scope around an offset."""
@@ -106,18 +110,18 @@ def _nest(found: list[_Found]) -> list[Scope]:
     return scopes
 
 
-def _in_bodies(macros: Node, bodies: list[tuple[int, int]]) -> Iterator[_Found]:
+def _in_bodies(source: Source, macros: Node, bodies: list[tuple[int, int]]) -> Iterator[_Found]:
     starts = [start for start, _ in bodies]
     for start, end in bodies:
         yield start, end, "macro", None
-    for one in _captured(macros):
+    for one in _captured(source, macros):
         index = bisect_right(starts, one[0]) - 1
         if index >= 0 and one[1] <= bodies[index][1]:
             yield one
 
 
-def _captured(root: Node) -> Iterator[_Found]:
-    found = captured(root)
+def _captured(source: Source, root: Node) -> Iterator[_Found]:
+    found = captured(source, root)
     for kind in _KINDS:
         for node in found.get(kind, ()):
             yield node.start_byte, node.end_byte, kind, node

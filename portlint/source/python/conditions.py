@@ -8,22 +8,21 @@ of the same file are followed to what they test.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from portlint.condition import UNANSWERABLE, Expression, Literal, Name, Op
 from portlint.naming import declared
 from portlint.regex import regex
+from portlint.source.kept import with_source
 from portlint.source.python import predicates, users
 from portlint.source.python.constants import constant
 
 if TYPE_CHECKING:
+    from portlint.source import Source
     from portlint.source.node import Node
     from portlint.source.python.scopes import Binding, Scopes
 
 _DEPTH = 10
-_MOST_PREDICATES = 256
-"""small functions whose conditions are kept"""
 
 _PROBES = {
     "torch.cuda.get_device_capability": "device.capability",
@@ -316,7 +315,7 @@ def _asks_for_device(scopes: Scopes, operand: Node) -> bool:
 def _predicate(scopes: Scopes, call: Node, named: Expression, depth: int) -> Expression:
     """What a call of a small function of the tree comes to; where that does not tell, what its name says."""
     definition = predicates.function(scopes, call["function"])
-    said = _outcome(definition, depth - 1) if definition is not None else None
+    said = _outcome(definition.source, definition, depth - 1) if definition is not None else None
     if definition is None or said is None:
         return named
     passed: dict[str, Expression] = {}
@@ -330,9 +329,9 @@ def _predicate(scopes: Scopes, call: Node, named: Expression, depth: int) -> Exp
     return defined if is_plain else Op("known", (defined, named))
 
 
-@lru_cache(maxsize=_MOST_PREDICATES)
-def _outcome(definition: Node, depth: int) -> Expression | None:
-    there = users.scopes_of(definition.source)
+@with_source
+def _outcome(source: Source, definition: Node, depth: int) -> Expression | None:
+    there = users.scopes_of(source)
     return predicates.outcome(definition, lambda test: condition(there, test, depth))
 
 

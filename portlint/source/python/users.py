@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from portlint.regex import regex
 from portlint.source import nearby
+from portlint.source.kept import with_source
 from portlint.source.node import Node
 from portlint.source.python.scopes import Binding, Scopes
 from portlint.source.text import occurrences
@@ -30,8 +30,6 @@ _IMPORT = regex(
 _WORD = regex(rb"[^\W\d]\w*")
 _MOST_USERS = 40
 """files that import a module; one with more is for everybody"""
-_MOST_OPEN = 128
-"""other files whose names are kept"""
 _DEEPEST_CLASS = 5
 _INIT = "__init__.py"
 _MADE_BY_BUILDS = regex(r"version|_pb2(_grpc)?$|generated|^proto")
@@ -55,13 +53,21 @@ _DECORATORS_THAT_KEEP = regex(
 """decorators that hand a function to nobody"""
 
 
-@nearby.remembered
 def imports_of(file: str) -> tuple[Node, ...]:
     """The statements by which other files of the project import a module, tests left out where others do as well.
 
     Of a package, of a script, of a module that its package loads by name, and of one that more files import than are
     read, there are none.
     """
+    importers = [nearby.opened(path, "python") for path in _importers(file)]
+    statements = [one for source in importers if source is not None for one in _statements(source, file)]
+    in_code = [one for one in statements if not nearby.is_of_tests(one.source.place)]
+    return tuple(in_code or statements)
+
+
+@nearby.remembered
+def _importers(file: str) -> tuple[str, ...]:
+    """The files of the project that may import a module."""
     root = nearby.project(file) if file.endswith(".py") else None
     folder, name = os.path.dirname(file), os.path.basename(file).removesuffix(".py")
     if root is None or name == "__init__" or b"__main__" in (nearby.read(file) or b""):
@@ -69,11 +75,7 @@ def imports_of(file: str) -> tuple[Node, ...]:
     if re.search(rb"""["']\.?%s["']""" % name.encode(), nearby.read(os.path.join(folder, _INIT)) or b""):
         return ()
     candidates = [path for path in _importing(root).get(name.encode(), ()) if path != file]
-    if len(candidates) > _MOST_USERS:
-        return ()
-    statements = [one for path in candidates for one in _statements(path, file) if not _is_for_types(one)]
-    in_code = [one for one in statements if not nearby.is_of_tests(os.path.relpath(one.source.file, root))]
-    return tuple(in_code or statements)
+    return tuple(candidates) if len(candidates) <= _MOST_USERS else ()
 
 
 def calls_from_elsewhere(definition: Node) -> list[Node] | None:
@@ -157,7 +159,7 @@ def decorators(definition: Node) -> list[str]:
     return [one.children[0].text for one in parent.children if one.type == "decorator" and one.children]
 
 
-@lru_cache(maxsize=_MOST_OPEN)
+@with_source
 def scopes_of(source: Source) -> Scopes:
     """The names of another file, gathered once for all that ask."""
     return Scopes(source)
@@ -175,18 +177,18 @@ def _importing(root: str) -> dict[bytes, tuple[str, ...]]:
     return {word: tuple(paths) for word, paths in found.items()}
 
 
-def _statements(path: str, file: str) -> Iterator[Node]:
-    """The statements of a file that import a module, or something of it."""
-    source = nearby.opened(path, "python")
-    if source is None:
-        return
+@with_source
+def _statements(source: Source, file: str) -> tuple[Node, ...]:
+    """The statements of a file that import a module, or something of it, for more than types."""
+    found: list[Node] = []
     for match in _IMPORT.finditer(source.text):
         keyword = source.tree.root_node.descendant_for_byte_range(match.start("keyword"), match.end("keyword"))
         raw = keyword.parent if keyword is not None else None
         if raw is not None and raw.type in ("import_statement", "import_from_statement"):
             statement = Node(source, raw)
-            if any(_is_module(module, path, file) for module in _modules(statement)):
-                yield statement
+            if any(_is_module(module, source.file, file) for module in _modules(statement)):
+                found.append(statement)
+    return tuple(one for one in found if not _is_for_types(one))
 
 
 def _is_for_types(statement: Node) -> bool:

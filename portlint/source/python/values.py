@@ -10,12 +10,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from portlint.regex import regex
+from portlint.source.kept import with_source
 from portlint.source.python import arrays, users
 from portlint.source.python.constants import constant
 from portlint.source.python.queries import assigned_attributes, assigned_items, calls_of
@@ -129,8 +130,6 @@ _DTYPE_POSITIONS = {**dict.fromkeys("zeros ones empty array asarray zeros_like o
 """where NumPy's functions take a dtype that is not given by name"""
 _MOST_CALLS = 16
 """calls of one function that are looked at; one that is called more often is given anything"""
-_MOST_FILES = 128
-"""files whose values are kept for others"""
 _MOST_ELEMENTS = 16
 """elements of a list that are looked at"""
 _NUMBERS = {"len": "int", "int": "int", "float": "float", "bool": "int"}
@@ -1115,7 +1114,7 @@ def _is_taken_over(dtype: Node) -> bool:
     return dtype.type == "attribute" and dtype["attribute"].text == "dtype"
 
 
-@lru_cache(maxsize=_MOST_FILES)
+@with_source
 def values_of(source: Source) -> Values:
     """The values of a file for another that asks: no third file is."""
     return Values(users.scopes_of(source), asks_others=False)

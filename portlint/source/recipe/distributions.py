@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from portlint.condition import words_of
 from portlint.regex import regex
 from portlint.source import nearby
+from portlint.source.kept import with_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,11 +52,14 @@ def static(manifest: str, key: str) -> Node | None:
     return _pairs(manifest).get(key)
 
 
-@nearby.remembered
 def _pairs(manifest: str) -> dict[str, Node]:
     source = nearby.opened(manifest, "toml") if nearby.is_file(manifest) else None
-    pairs = source.root.walk("pair") if source is not None else ()
-    return {f"{table_of(pair)}.{pair.children[0].text}": pair.children[-1] for pair in pairs}
+    return _pairs_of(source) if source is not None else {}
+
+
+@with_source
+def _pairs_of(source: Source) -> dict[str, Node]:
+    return {f"{table_of(pair)}.{pair.children[0].text}": pair.children[-1] for pair in source.root.walk("pair")}
 
 
 def table_of(pair: Node) -> str:
