@@ -51,6 +51,8 @@ _WALL_FACTOR = 10
 than processors: what is stopped must not depend on how busy the machine is."""
 
 _CHUNK_BYTES = 1 << 20
+_BIG_BYTES = 64 << 10
+"""of a file that takes long"""
 
 
 def run(
@@ -74,8 +76,9 @@ def run(
     have ended before.
     """
     files = [_File(index, task.path, limits.for_size(task.size)) for index, task in enumerate(tasks)]
-    # The biggest first, so that no worker is left alone with a big file when the others are done.
-    waiting = sorted(files, key=lambda file: (-tasks[file.index].size, file.path))
+    # The big ones first, so that no worker is left alone with one when the others are done; then folder by folder, for
+    # what a file asks of its neighbours is at hand for the next.
+    waiting = sorted(files, key=lambda file: (-max(tasks[file.index].size, _BIG_BYTES), file.path))
     done = 0
 
     def settled() -> None:
