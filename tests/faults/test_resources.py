@@ -275,3 +275,34 @@ def test_queries_on_very_many_siblings() -> None:
             began = time.process_time()
             rules.matches(source)
             assert time.process_time() - began < (10 if FULL else 2), (language, text[:30])
+
+
+WORKERS = """
+import resource
+import sys
+from portlint.cli import main
+try:
+    main(sys.argv[1:])
+finally:
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+def test_a_worker_lets_go_of_the_files_that_it_asked() -> None:
+    """Modules that import one another are read for one another's sake, and no tree is kept for good."""
+    many = 120
+    body = "    x = x.cuda() if x.is_cuda else torch.zeros(3, device=device)\n" * 200
+    for number in range(many):
+        others = [(number + step) % many for step in (1, 7, 31)]
+        imports = "".join(f"from package.part{other} import helper{other}\n" for other in others)
+        calls = "".join(f"    helper{other}(torch.zeros(3), 'cuda')\n" for other in others)
+        text = f"import torch\n{imports}\ny = torch.zeros(3, device='cuda')\n\ndef helper{number}(x, device):\n{calls}{body}    return x\n"
+        write({f"package/part{number}.py": text})
+    write({"package/__init__.py": "", "pyproject.toml": "[project]\nname = 'package'\n"})
+    arguments = ["check", ".", "-t", "mps", "--isolated", "--jobs", "1", f"--output-format=json:{os.devnull}"]
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", WORKERS, *arguments], env=environment(), capture_output=True, check=False
+    )
+    assert run.returncode == 1, run.stderr
+    assert int(run.stderr.split()[-1]) * 1024 < 160 << 20
