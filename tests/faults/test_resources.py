@@ -297,7 +297,8 @@ def test_a_worker_lets_go_of_the_files_that_it_asked() -> None:
         others = [(number + step) % many for step in (1, 7, 31)]
         imports = "".join(f"from package.part{other} import helper{other}\n" for other in others)
         calls = "".join(f"    helper{other}(torch.zeros(3), 'cuda')\n" for other in others)
-        text = f"import torch\n{imports}\ny = torch.zeros(3, device='cuda')\n\ndef helper{number}(x, device):\n{calls}{body}    return x\n"
+        start = f"import torch\n{imports}\ny = torch.zeros(3, device='cuda')\n\n"
+        text = f"{start}def helper{number}(x, device):\n{calls}{body}    return x\n"
         write({f"package/part{number}.py": text})
     write({"package/__init__.py": "", "pyproject.toml": "[project]\nname = 'package'\n"})
     arguments = ["check", ".", "-t", "mps", "--isolated", "--jobs", "1", f"--output-format=json:{os.devnull}"]
