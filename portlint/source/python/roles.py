@@ -45,6 +45,7 @@ from portlint.source.node import Node
 from portlint.source.platforms import asks_for_architecture, is_every_hip
 from portlint.source.python import users
 from portlint.source.python.choices import comprehended
+from portlint.source.python.kernels import MARKS
 from portlint.source.python.pallas import GPU_MODULES
 from portlint.source.python.queries import calls_of, every_call
 
@@ -66,6 +67,12 @@ _TRACERS = frozenset(
 )  # fmt: skip
 _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
+_LANGUAGE_MARKS = _KERNEL_MARKS.union(
+    MARKS,
+    ("tilelang.language.prim_func", "tilelang.language.macro", "tvm.script.tir.prim_func"),
+    ("cutlass.cute.jit", "cutlass.cute.kernel", "warp.kernel", "warp.func", "taichi.kernel", "taichi.func"),
+)
+"""what compiles a function that is written in a language of its own: there is no tensor of PyTorch in it"""
 _STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "training_step"))
 """what a loop over steps calls; a loop with `backward` alone is mostly a check of gradients"""
 _STEP_FUNCTION = regex(r"^_?(train|training|val|validation|eval|evaluation|test|predict|prediction|decode)_step$")
@@ -158,7 +165,7 @@ class Roles:
             case "on-device":
                 if self.has(node, "on-host") or self._is_host_code(node):
                     return False
-                return not self._inside(node, _KERNEL_MARKS)
+                return not self._inside(node, _LANGUAGE_MARKS)
             case "model-loop":
                 short = node.type == "for_statement" and self._is_short(node["right"])
                 return not short and any(map(_runs_model, node["body"].walk("call")))
@@ -361,7 +368,7 @@ class Roles:
                 through_partial = expression.type == "call" and expression.name.endswith("partial")
                 if through_partial and expression.arguments and expression.arguments[0].name in marks:
                     return True
-        return function["name"].text in self._passed_to_tracers() and marks is not _KERNEL_MARKS
+        return function["name"].text in self._passed_to_tracers() and marks not in (_KERNEL_MARKS, _LANGUAGE_MARKS)
 
     def _passed_to_tracers(self) -> frozenset[str]:
         if self._passed is None:
