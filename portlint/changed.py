@@ -59,6 +59,17 @@ class Changed(msgspec.Struct, frozen=True):
         """Whether a file differs at all."""
         return _real(path) in self.files
 
+    def folders(self) -> frozenset[str]:
+        """The folders that have such a file in them, at any depth."""
+        here = os.path.realpath(os.curdir)
+        found: set[str] = set()
+        for file in self.files:
+            folder = os.path.dirname(os.path.join(here, file))
+            while (shown := reported_path(folder)) not in found:
+                found.add(shown)
+                folder = os.path.dirname(folder)
+        return frozenset(found)
+
     def has(self, finding: Finding) -> bool:
         """Whether a finding is on a line that differs."""
         spans = self.files.get(_real(finding.path), ())

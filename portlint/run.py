@@ -113,6 +113,7 @@ def tasks_of(request: Request) -> tuple[Sequence[Found], Sequence[Problem]]:
         exclude=(*request.config.excluded, *request.exclude),
         force_exclude=request.force_exclude,
         root=request.config.root,
+        only=None if request.changed is None else request.changed.folders(),
     )
     tasks = [found for found in discovery.found if found.kind in READ]
     if request.changed is not None:

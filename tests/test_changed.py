@@ -82,6 +82,21 @@ class TestWhatDiffers:
         Path("b.py").write_text(TEXT + MORE)
         assert json.loads(check("--changed", ".").stdout)["summary"]["files"] == 1
 
+    def test_folders_where_nothing_differs_are_not_read(self, git: Git) -> None:
+        folders = ("other", "deep/er 50%", "deep/other")
+        commit(git, **{f"{folder}/a_py".replace("/", "__"): TEXT for folder in folders})
+        Path("deep/er 50%/a.py").write_text(TEXT + MORE)
+        for folder in folders:
+            Path(folder, "loose.py").symlink_to("nowhere")
+        Path("deep/er 50%/new").mkdir()
+        Path("deep/er 50%/new/b.py").write_text(TEXT)
+        git("add", "other/loose.py", "deep/other/loose.py")
+        git("commit", "-q", "-m", "x")
+        told = json.loads(check("--changed", ".").stdout)
+        assert told["summary"]["files"] == 2
+        assert [one["path"] for one in told["problems"]] == ["deep/er 50%/loose.py"]
+        assert len(json.loads(check(".").stdout)["problems"]) == 3
+
     def test_a_commit_is_given(self, git: Git) -> None:
         first = commit(git, a_py=TEXT)
         git("tag", "v1")

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -82,14 +82,16 @@ def discover(
     force_exclude: bool,
     respect_gitignore: bool = True,
     root: str | None = None,
+    only: Container[str] | None = None,
 ) -> Discovery:
     """Find the source files in `paths`.
 
     Folders are searched; links to folders are not followed. `exclude` holds patterns in the syntax of .gitignore,
     relative to `root` (default: the working directory); `DEFAULT_EXCLUDE` applies only where it is part of them. What
-    is named in `paths` is taken even if it is excluded, unless `force_exclude`. Raises MissingPath, PatternError.
+    is named in `paths` is taken even if it is excluded, unless `force_exclude`. `only` has the folders that are worth
+    entering, by their real paths as reports show them; None for all. Raises MissingPath, PatternError.
     """
-    walk = _Walk(_Ignore(os.path.realpath(root or os.getcwd()), ignore_spec(exclude)), respect_gitignore)
+    walk = _Walk(_Ignore(os.path.realpath(root or os.getcwd()), ignore_spec(exclude)), respect_gitignore, only)
     for path in paths:
         walk.take(path, force_exclude)
     walk.settle_links()
@@ -183,12 +185,13 @@ class _Folder(msgspec.Struct, frozen=True):
 
 
 class _Walk:
-    def __init__(self, exclude: _Ignore, respect_gitignore: bool) -> None:
+    def __init__(self, exclude: _Ignore, respect_gitignore: bool, only: Container[str] | None) -> None:
         self.found: dict[str, Found] = {}
         """by the file to open, so that nothing is taken twice"""
         self.problems: set[Problem] = set()
         self._exclude = exclude
         self._respect_gitignore = respect_gitignore
+        self._only = only
         self._tops: list[str] = []
         self._links: list[tuple[Found, bool]] = []
         """links to files, and whether they were named"""
@@ -264,7 +267,8 @@ class _Walk:
             path = folder.shown + printable_path(name)
             try:
                 if entry.is_dir(follow_symlinks=False):
-                    if not self._ignored(entry.path, folder.exclude, ignores, folder=True):
+                    is_asked = self._only is None or reported_path(entry.path) in self._only
+                    if is_asked and not self._ignored(entry.path, folder.exclude, ignores, folder=True):
                         folders.append(_Folder(entry.path, path + "/", folder.exclude, ignores))
                     continue
                 kind = by_name(entry.path)
