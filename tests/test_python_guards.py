@@ -428,10 +428,13 @@ def test_a_file_of_cudas_own_beside_those_of_other_machines(
     assert is_live(guards, load("cdna3").queries()) is True
 
 
-@pytest.mark.parametrize(("place", "runs_on_mps"), [("extensions/hpu/run.py", False), ("src/run.py", True)])
+@pytest.mark.parametrize(
+    ("place", "runs_on_mps"),
+    [("extensions/hpu/run.py", False), ("src/ops_hpu/run.py", False), ("src/hpus/run.py", True), ("src/run.py", True)],
+)
 def test_a_folder_for_one_machine_beside_the_rest_of_a_project(place: str, runs_on_mps: bool, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
-    for name in ("extensions/hpu/run.py", "src/run.py", "src/train.py"):
+    for name in (place, "extensions/hpu/run.py", "src/run.py", "src/train.py", "src/test.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     file = str(tmp_path / place)

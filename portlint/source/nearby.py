@@ -11,6 +11,7 @@ from functools import cache, lru_cache, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from portlint.condition import words_of
 from portlint.files import read_regular
 from portlint.regex import regex
 
@@ -147,7 +148,7 @@ def _other_platform(file: str, own: frozenset[str], others: frozenset[str]) -> s
 
 
 def part_of(file: str, names: frozenset[str]) -> str | None:
-    """The name, one of `names`, of a folder around a file that is the smaller part of its project.
+    """The one of `names` that a folder around a file is called for, if it is the smaller part of its project.
 
     A project that is for one machine as a whole says nothing by the name of its only package.
     """
@@ -159,10 +160,11 @@ def part_of(file: str, names: frozenset[str]) -> str | None:
 def _part_of(folder: str, names: frozenset[str]) -> str | None:
     root = _project(folder)
     while root is not None and folder != root:
-        if os.path.basename(folder) in names:
+        named = names.intersection(words_of(os.path.basename(folder)))
+        if len(named) == 1:
             files = modules(root)
             inside = sum(one.startswith(folder + os.sep) for one in files)
-            return os.path.basename(folder) if 2 * inside < len(files) else None
+            return next(iter(named)) if 2 * inside < len(files) else None
         folder = os.path.dirname(folder)
     return None
 
