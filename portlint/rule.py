@@ -204,9 +204,14 @@ def may_run(guards: Iterable[Guard], answers: Mapping[str, Value]) -> bool:
     return is_live(guards, Environment(answers)) is not False
 
 
+_MOST_PLACES = 256
+"""uses that are looked at; each place that defines what has more would look at all of them"""
+
+
 def one_runs(places: Sequence[Node]) -> Guard:
-    """A guard that holds where at least one of several nodes can run."""
-    return any_way((place.guards for place in places), places[0].text, places[0].line)
+    """A guard that holds where at least one of several nodes can run; of very many, one surely can."""
+    ways = (place.guards for place in places) if len(places) <= _MOST_PLACES else ((),)
+    return any_way(ways, places[0].text, places[0].line)
 
 
 def none_runs(places: Sequence[Node]) -> Guard:

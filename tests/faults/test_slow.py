@@ -17,6 +17,19 @@ LONG = {
         "a.cu",
         KERNEL + "void f(){\n" + "".join(f"dim3 b{one}(32, 8); k<<<g,b{one}>>>(a);\n" for one in range(2_000)) + "}\n",
     ),
+    "one constant defined by itself again and again": (
+        "a.cu",
+        KERNEL + "unsigned w = warpSize;constexpr int a = a;\n" * 400,
+    ),
+    "one name given what it was": ("a.py", DEVICE + "x = x.cuda()\n" * 4_000),
+    "one name given what it was, between other names": (
+        "a.py",
+        DEVICE + "x = x.cuda()\nx = y\ny = x\nif a: pass\n" * 1_400,
+    ),
+    "moves under a decorator": ("a.py", DEVICE + "import torch\n@f\nx = x.cuda()\n" * 1_500),
+    "one device said again and again": ("a.py", DEVICE + "device = 'cuda'\nimport torch\n" * 2_000),
+    "one command after another": ("Dockerfile", "FROM a\nRUN true\n" + "RUN a && \\\n" * 4_000),
+    "tests within tests": ("a.sh", "if a; then (if a; then " * 80 + "a; " + "fi); fi;" * 80 + "\n"),
 }
 
 

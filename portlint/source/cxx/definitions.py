@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,9 @@ class Definitions:
             found += [one for one in self._read(macros) if scopes.at(one.offset).in_macro()]
         for definition in {(one.name, one.offset): one for one in reversed(found)}.values():
             self._add(definition)
+        for many in self._declared.values():
+            if len(many) > _MOST_MEANT:
+                many.sort(key=_offset)
 
     def macros(self, name: str, at: int) -> list[Macro]:
         """The definitions of a macro before an offset; none for a macro that is undefined somewhere."""
@@ -68,7 +72,7 @@ class Definitions:
         """The declarations that a use of a name at an offset means: those of the innermost scope that has any."""
         for scope in self._scopes.at(at).chain():
             found = self._declared.get((name, scope.key))
-            if found and (visible := [d for d in found if d.offset <= at or scope.kind in _SEEN_BEFORE_DECLARED]):
+            if found and (visible := found if scope.kind in _SEEN_BEFORE_DECLARED else _before(found, at)):
                 return visible[-_MOST_MEANT:]
         return [d for scope, d in self._elsewhere.get(name, ()) if scope.kind == "namespace" and d.offset <= at]
 
@@ -146,6 +150,18 @@ class Definitions:
             elif target.type == "qualified_identifier":
                 last = text_of(target).rpartition("::")[2].strip()
                 yield Definition(last, "alias", target.start_byte, target, node)
+
+
+def _offset(definition: Definition) -> int:
+    return definition.offset
+
+
+def _before(found: list[Definition], at: int) -> list[Definition]:
+    """The definitions up to an offset; of many, which are in order, those that a use of the name may mean."""
+    if len(found) <= _MOST_MEANT:
+        return [one for one in found if one.offset <= at]
+    end = bisect_right(found, at, key=_offset)
+    return found[max(end - _MOST_MEANT, 0) : end]
 
 
 def _declared_by(kind: str, declarator: Node, node: Node) -> Iterator[Definition]:

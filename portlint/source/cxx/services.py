@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 _DEPTH = 8
 _MOST_CALLS = 64
+_MOST_CHOICES = 256
+"""expressions that one value may come from: names that are defined by each other would multiply them at each step"""
 _MOST_CALLING = 24
 """files that may call a function; one with more may be called from anywhere"""
 _DEEPEST_TREE = 10
@@ -69,6 +72,7 @@ class CxxServices(CxxAnalysis, Analysis):
         CxxAnalysis.__init__(self, source)
         self.source = source
         self._calls: dict[int, Guard | None] = {}
+        self._chosen: dict[tuple[Node, int], tuple[Node, ...]] = {}
 
     @cached_property
     def warps(self) -> Warps:
@@ -224,12 +228,16 @@ class CxxServices(CxxAnalysis, Analysis):
         """The expressions that a value may come from: the literals and expressions that its names are defined as."""
         return list(self._choices(node, _DEPTH))
 
-    def _choices(self, node: Node, depth: int) -> Iterator[Node]:
+    def _choices(self, node: Node, depth: int) -> tuple[Node, ...]:
+        if (node, depth) not in self._chosen:
+            self._chosen[node, depth] = tuple(islice(self._followed(node, depth), _MOST_CHOICES))
+        return self._chosen[node, depth]
+
+    def _followed(self, node: Node, depth: int) -> Iterator[Node]:
         if node.type == "parenthesized_expression" and node.children:
             yield from self._choices(node.children[0], depth)
         elif node.type == "identifier" and depth:
-            found = [*self._macro_values(node), *self._declared_values(node)]
-            for value in found:
+            for value in (*self._macro_values(node), *self._declared_values(node)):
                 yield from self._choices(value, depth - 1)
         else:
             yield node

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from portlint.regex import regex
+from portlint.source.kept import with_source
 
 if TYPE_CHECKING:
+    from portlint.source import Source
     from portlint.source.node import Node
 
 _NAMES = ("device", "torch_device")
@@ -22,9 +25,16 @@ def nearby(node: Node) -> str:
             for name in _NAMES:
                 if name in _given(function) or _is_assigned(function["body"], name, node):
                     return name
-        if any(one.text in _NAMES and not _is_member(one) for one in function.walk("identifier")):
+        if _is_something(node.source, function):
             return ""  # it is something here, and not surely the device
     return next((name for name in _NAMES if _is_assigned(node.source.root, name, node)), "")
+
+
+@with_source
+def _is_something(source: Source, function: Node) -> bool:
+    """Whether a function has a name that is that of a device elsewhere."""
+    del source
+    return any(one.text in _NAMES and not _is_member(one) for one in function.walk("identifier"))
 
 
 def _is_member(name: Node) -> bool:
@@ -54,12 +64,28 @@ def _is_assigned(body: Node, name: str, node: Node) -> bool:
             return False
         if _is_of_a_class(block) and node.function is not None and node.function.start > block.start:
             continue  # methods do not see the names of their class
-        for statement in reversed(block.children):
-            assignment = next(iter(statement.children), statement)
-            if statement.end <= node.start and assignment.type == "assignment" and assignment["left"].text == name:
-                value = assignment.get("right")
-                return value is not None and _is_device(value) and not _is_cuda(value)
+        given = _assignments(node.source, block, name)
+        before = bisect_right(given, node.start, key=_end)
+        if before:
+            value = given[before - 1][1]
+            return value is not None and _is_device(value) and not _is_cuda(value)
     return False
+
+
+@with_source
+def _assignments(source: Source, block: Node, name: str) -> list[tuple[int, Node | None]]:
+    """(the end of a statement of a block that gives a name its value, the value), in order."""
+    del source
+    found = []
+    for statement in block.children:
+        assignment = next(iter(statement.children), statement)
+        if assignment.type == "assignment" and assignment["left"].text == name:
+            found.append((statement.end, assignment.get("right")))
+    return found
+
+
+def _end(given: tuple[int, Node | None]) -> int:
+    return given[0]
 
 
 def _is_of_a_class(block: Node) -> bool:

@@ -14,6 +14,7 @@ taken as they say it: no third file is asked, but for the small functions that t
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -163,7 +164,7 @@ class Guards:
                     if (guard := self._called(parent)) is not None:
                         yield guard
             case "block" | "module":
-                yield from (guard for end, guard in reversed(self._passed(parent)) if end <= child.start)
+                yield from self._passed_before(parent, child)
             case "class_definition":
                 if child == parent["body"]:
                     yield from self._set_up(parent)
@@ -285,6 +286,12 @@ class Guards:
             if earlier.type == "elif_clause":
                 yield self._guard(earlier["condition"], False)
         yield self._guard(statement["condition"], False)
+
+    def _passed_before(self, block: Node, child: Node) -> Iterator[Guard]:
+        """What must have held for control to come to a statement of a block, the nearest first."""
+        passed = self._passed(block)
+        for index in reversed(range(bisect_right(passed, child.start, key=_end))):
+            yield passed[index][1]
 
     def _passed(self, block: Node) -> list[tuple[int, Guard]]:
         """(end of a statement of the block, what must have held to get beyond it)."""
@@ -547,3 +554,7 @@ def _platform_of_mark(name: str) -> tuple[str, bool] | None:
     if passes_over or words & {"only", "require", "requires", "needs"}:
         return subject.pop(), not passes_over
     return None
+
+
+def _end(passed: tuple[int, Guard]) -> int:
+    return passed[0]

@@ -6,7 +6,7 @@ source order: a use refers to the last binding before it, or to the only one the
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cache, cached_property
@@ -27,6 +27,8 @@ _BRANCHES = frozenset(
 )
 _DEPTH = 12
 """how far a name is followed through other names"""
+_MOST_REACHING = 64
+"""bindings that may reach one use: the nearest ones, so that looking at all uses takes no quadratic time"""
 
 _BUILTINS = frozenset(
     "bool float int str len print open sum min max abs round any all range list tuple dict set next getattr"
@@ -103,19 +105,20 @@ class Scopes:
         found = self.bindings(name, at)
         if not found:
             return None
-        before = bisect_right([one.start for one in found], at.start - 1)
+        before = bisect_left(found, at.start, key=_start)
         if before:
             return found[before - 1]
         return found[0] if len(found) == 1 else None
 
     def reaching(self, name: str, at: Node) -> list[Binding]:
         """The bindings before `at` that it may see, the nearest first: back to one that no branch can pass by."""
+        bindings = self.bindings(name, at)
+        before = bisect_left(bindings, at.start, key=_start)
         found: list[Binding] = []
-        for binding in reversed(self.bindings(name, at)):
-            if binding.start < at.start:
-                found.append(binding)
-                if not _is_passed_by(binding, at):
-                    break
+        for binding in reversed(bindings[max(before - _MOST_REACHING, 0) : before]):
+            found.append(binding)
+            if not _is_passed_by(binding, at):
+                break
         return found
 
     def defines(self, name: str) -> bool:
@@ -217,6 +220,10 @@ class Scopes:
             if value.type in ("attribute", "identifier") and value != identifier:
                 return self.qualified(value, depth - 1)
         return ""
+
+
+def _start(binding: Binding) -> int:
+    return binding.start
 
 
 def _is_passed_by(binding: Binding, at: Node) -> bool:
