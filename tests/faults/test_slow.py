@@ -28,6 +28,8 @@ LONG = {
     ),
     "moves under a decorator": ("a.py", DEVICE + "import torch\n@f\nx = x.cuda()\n" * 1_500),
     "one device said again and again": ("a.py", DEVICE + "device = 'cuda'\nimport torch\n" * 2_000),
+    "one command after another": ("Dockerfile", "FROM a\nRUN true\n" + "RUN a && \\\n" * 4_000),
+    "tests within tests": ("a.sh", "if a; then (if a; then " * 80 + "a; " + "fi); fi;" * 80 + "\n"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from portlint.condition import PLATFORM_WORDS, Guard, Name
 from portlint.regex import regex
 from portlint.source import Source
+from portlint.source.kept import with_source
 from portlint.source.recipe import Entry, RecipeAnalysis, requirements, unquoted
 from portlint.source.recipe.processors import NAME, is_one_of
 
@@ -23,8 +25,11 @@ _TESTS = ("if_statement", "case_statement", "list")
 _CONDA = ("conda", "mamba", "micromamba")
 _PIP = regex(r"pip[\d.]*")
 _PROCESSOR = regex(NAME)
+_PROCESSOR_BYTES = regex(NAME.encode())
 _COMPARED = regex(r"""(==?|!=)\s*["']?""" + NAME + r"""["']?(?=\s|$)""")
-_ASKING = regex(r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z]|64)")
+_ASKING_WORDS = r"(?<![a-z])(?:" + "|".join(sorted(PLATFORM_WORDS | {"gpu", "device", "smi"})) + r")(?![a-z]|64)"
+_ASKING = regex(_ASKING_WORDS)
+_ASKING_BYTES = regex(_ASKING_WORDS.encode())
 """words of a test that chooses by the machine; amd64 is none, it names a processor"""
 
 
@@ -34,7 +39,7 @@ class ShellAnalysis(RecipeAnalysis):
     def read(self) -> Iterator[Entry]:
         """The variables that it sets, what it installs, and the devices that its containers get."""
         for node in self.source.root.walk("variable_assignment", "command"):
-            guards = tuple(_chosen(node))
+            guards = _chosen(node)
             for one in self._assigned(node) if node.type == "variable_assignment" else _run(node):
                 yield msgspec.structs.replace(one, guards=(*guards, *one.guards))
 
@@ -95,40 +100,80 @@ def _devices(words: list[tuple[str, Node]]) -> Iterator[Entry]:
             return  # the other option says the same of the same container
 
 
-def _chosen(node: Node) -> Iterator[Guard]:
-    """That the machine is NVIDIA's, where a test around a command asks which it is."""
-    for around in node.ancestors(*_TESTS):
-        if around.type == "list" and node.start < around.children[0].end:
-            continue  # a command is no test of itself
-        test = _test(around)
-        if _ASKING.search(test.lower()):
-            yield Guard(Name("is_nvidia"), True, " ".join(test.split())[:80], around.line)
-    yield from _on_machines(node)
+@with_source
+def _guards_around(source: Source) -> dict[Node, tuple[tuple[Guard, ...], tuple[Guard, ...]]]:
+    """What is known of the guards around nodes: of the tests that ask for the machine, and for the processor."""
+    return {source.root: ((), ())}
 
 
-def _on_machines(node: Node) -> Iterator[Guard]:
-    """That the host's processor is one that a test around a command names, or none that an earlier branch is for."""
+def _chosen(node: Node) -> tuple[Guard, ...]:
+    """The tests around a command that ask which machine or processor this is, the nearest first."""
+    known = _guards_around(node.source)
+    unknown: list[tuple[Node, Node]] = []
     inner = node
     for around in node.ancestors():
-        if around.type == "if_statement":
-            clauses = [one for one in around.children if one.type in ("elif_clause", "else_clause")]
-            own = clauses.index(inner) + 1 if inner in clauses else 0
-            for index, branch in enumerate([around, *clauses][: own + 1]):
-                if branch.type != "else_clause" and inner != branch.children[0]:
-                    yield from _compared(branch.children[0], index == own)
-        elif around.type == "list" and len(around.children) == 2 and inner == around.children[1]:
-            between = around.text.encode()[around.children[0].end - around.start : inner.start - around.start]
-            yield from _compared(around.children[0], b"&&" in between)
-        elif around.type == "case_item":
-            patterns = [unquoted(one.strip()) for one in around.text.partition(")")[0].lstrip("(").split("|")]
-            machines = [_PROCESSOR.fullmatch(one) for one in patterns]
-            if all(machines):
-                yield is_one_of((one[1] for one in machines if one), True, around.children[0].text, around.line)
+        if inner in known:
+            break
+        unknown.append((around, inner))
         inner = around
+    for around, inner in reversed(unknown):
+        machines, processors = known.get(around, ((), ()))
+        known[inner] = (*_on_nvidia(around, inner), *machines), (*_on_machines(around, inner), *processors)
+    machines, processors = known.get(node, ((), ()))
+    return machines + processors
+
+
+def _on_nvidia(around: Node, inner: Node) -> Iterator[Guard]:
+    """That the machine is NVIDIA's, where the construct around a node asks which it is."""
+    if around.type not in _TESTS or (around.type == "list" and inner.start < around.children[0].end):
+        return  # a command is no test of itself
+    if around.type == "list" and not _has(around.children[0], _asking_words(around.source)):
+        return  # a long list is one in another for each command
+    test = _test(around)
+    if _ASKING.search(test.lower()):
+        yield Guard(Name("is_nvidia"), True, " ".join(test.split())[:80], around.line)
+
+
+def _on_machines(around: Node, inner: Node) -> Iterator[Guard]:
+    """That the host's processor is one that a test around a node names, or none that an earlier branch is for."""
+    if around.type == "if_statement":
+        clauses = [one for one in around.children if one.type in ("elif_clause", "else_clause")]
+        own = clauses.index(inner) + 1 if inner in clauses else 0
+        for index, branch in enumerate([around, *clauses][: own + 1]):
+            if branch.type != "else_clause" and inner != branch.children[0]:
+                yield from _compared(branch.children[0], index == own)
+    elif around.type == "list" and len(around.children) == 2 and inner == around.children[1]:
+        between = around.source.text[around.children[0].end : inner.start]
+        yield from _compared(around.children[0], b"&&" in between)
+    elif around.type == "case_item":
+        patterns = [unquoted(one.strip()) for one in around.text.partition(")")[0].lstrip("(").split("|")]
+        machines = [_PROCESSOR.fullmatch(one) for one in patterns]
+        if all(machines):
+            yield is_one_of((one[1] for one in machines if one), True, around.children[0].text, around.line)
+
+
+@with_source
+def _asking_words(source: Source) -> list[int]:
+    """Where words stand that ask for the machine."""
+    return [found.start() for found in _ASKING_BYTES.finditer(source.text.lower())]
+
+
+@with_source
+def _processors(source: Source) -> list[int]:
+    """Where processors are named."""
+    return [found.start() for found in _PROCESSOR_BYTES.finditer(source.text)]
+
+
+def _has(node: Node, places: list[int]) -> bool:
+    """Whether one of some places, in order, lies in a node."""
+    index = bisect_left(places, node.start)
+    return index < len(places) and places[index] < node.end
 
 
 def _compared(test: Node, expected: bool) -> Iterator[Guard]:
     """What a test says of the processor where it came to this; a test with other parts says less, or nothing."""
+    if not _has(test, _processors(test.source)):
+        return
     found = _COMPARED.findall(test.text)
     others = set(re.findall(r"&&|\|\||\s-[ao]\s|!\s", test.text))
     if len(found) == 1 and (not others or (expected and others == {"&&"})):
