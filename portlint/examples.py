@@ -25,7 +25,7 @@ from portlint.source.prescan import Limits
 from portlint.target import load, shipped
 
 _ALONE = regex(r"^[ \t]*(?://|#)[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+\n", re.MULTILINE)
-_ANNOTATIONS = regex(r"[ \t]*(?://|#)?[ \t]*(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+$", re.MULTILINE)
+_ANNOTATIONS = regex(r"(?<![ \t])[ \t]*(?:(?://|#)[ \t]*)?(?:\b(?:expect|gap)\[[^\]\n]*\][ \t]*)+$", re.MULTILINE)
 _CARETS = regex(r"^[ \t]*(?://|#)[ \t]*\^+[ \t]*\n", re.MULTILINE)
 
 

@@ -26,7 +26,7 @@ _DEFINED = re.compile(
     r"#\s*define\s+(\w+)(?P<call>\()?|\benum\b[^={]*\{[^=}]*?\b(\w+)\s*=|\b(?:const|constexpr)\b[^=;(]*?\b(\w+)\s*[={]"
     r"|^\s*(\w+)\s*="
 )
-_VALUE = re.compile(r"\s*[={]?\s*(?P<value>[^,;{}\n]*[^,;{}\s])")
+_VALUE = re.compile(r"\s*(?:[={]\s*)?(?P<value>[^,;{}\s](?:[^,;{}\n]*[^,;{}\s])?)")
 _OTHERS = re.compile(
     r"#[ \t]*define[ \t]+(?P<macro>\w+)(?:\([^()]*\))?(?P<body>(?:[^\n\\]|\\\n|\\.)*)"
     r"|\b(?:const|constexpr)\b[^=;(){}]*?\b(?P<constant>\w+)\s*[={](?P<value>[^;]*);"
