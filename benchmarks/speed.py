@@ -130,9 +130,15 @@ def copy_tree(roots: Sequence[Path], suffixes: tuple[str, ...], every: int, to: 
     size, count = 0, 0
     for root in roots:
         for path in sorted(root.rglob("*")):
-            if path.suffix in suffixes and path.is_file() and not path.is_symlink() and ".git" not in path.parts:
+            is_build = path.name == "CMakeLists.txt"  # marks a project, within which results rest on other files
+            if (
+                (is_build or path.suffix in suffixes)
+                and path.is_file()
+                and not path.is_symlink()
+                and ".git" not in path.parts
+            ):
                 count += 1
-                if count % every == 0:
+                if is_build or count % every == 0:
                     place = to / root.name / path.relative_to(root)
                     place.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(path, place)
