@@ -850,4 +850,4 @@ render(empty, "sarif", color=True, width=80, version="0")
 print(*sorted(name for name in sys.modules if name.startswith("portlint.") and "report" not in name))
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert result.stdout == "\nportlint.finding\n"
+    assert result.stdout == "\nportlint.finding portlint.regex\n"
