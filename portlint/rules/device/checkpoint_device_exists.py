@@ -6,7 +6,8 @@ where that device does not exist: "Attempting to deserialize object on a CUDA de
 ## Exceptions
 A test that loads a checkpoint mostly loads what it has saved itself, and is silent; so is a load of what the same file
 saves under the same name, or hands a call that saves, for it comes from the machine that it goes to. Where all that a file saves has been brought to
-the CPU first, what it loads has been, too. Bytes in memory in a file that also saves, and the states of scalers and schedulers, are silent.
+the CPU first, what it loads has been, too. Bytes in memory in a file that also saves, the states of scalers and
+schedulers, and what a program with `torch_neuronx` loads, which was compiled on the host, are silent.
 
 ## Fix safety
 Unsafe: `map_location="cpu"` changes where the tensors are until something moves them.

@@ -70,7 +70,7 @@ def compiled() -> Query:
 
 
 @with_source
-def captured(source: Source, root: Node) -> dict[str, list[Node]]:  # noqa: ARG001 - who the answer is kept with
+def captured(_source: Source, root: Node) -> dict[str, list[Node]]:
     """The nodes of a tree that the services are built on, by capture name."""
     from tree_sitter import QueryCursor
 

@@ -31,9 +31,8 @@ def nearby(node: Node) -> str:
 
 
 @with_source
-def _is_something(source: Source, function: Node) -> bool:
+def _is_something(_source: Source, function: Node) -> bool:
     """Whether a function has a name that is that of a device elsewhere."""
-    del source
     return any(one.text in _NAMES and not _is_member(one) for one in function.walk("identifier"))
 
 
@@ -73,9 +72,8 @@ def _is_assigned(body: Node, name: str, node: Node) -> bool:
 
 
 @with_source
-def _assignments(source: Source, block: Node, name: str) -> list[tuple[int, Node | None]]:
+def _assignments(_source: Source, block: Node, name: str) -> list[tuple[int, Node | None]]:
     """(the end of a statement of a block that gives a name its value, the value), in order."""
-    del source
     found = []
     for statement in block.children:
         assignment = next(iter(statement.children), statement)
