@@ -25,13 +25,13 @@ def nearby(node: Node) -> str:
             for name in _NAMES:
                 if name in _given(function) or _is_assigned(function["body"], name, node):
                     return name
-        if _is_something(node.source, function):
+        if _has_such_a_name(node.source, function):
             return ""  # it is something here, and not surely the device
     return next((name for name in _NAMES if _is_assigned(node.source.root, name, node)), "")
 
 
 @with_source
-def _is_something(_source: Source, function: Node) -> bool:
+def _has_such_a_name(_source: Source, function: Node) -> bool:
     """Whether a function has a name that is that of a device elsewhere."""
     return any(one.text in _NAMES and not _is_member(one) for one in function.walk("identifier"))
 
