@@ -69,8 +69,7 @@ _COMPILERS = _TRACERS | {"torch.compile"}
 _KERNEL_MARKS = frozenset(("triton.jit", "triton.experimental.gluon.jit", "gluon.jit"))
 _LANGUAGE_MARKS = _KERNEL_MARKS.union(
     MARKS,
-    ("tilelang.language.prim_func", "tilelang.language.macro", "tvm.script.tir.prim_func"),
-    ("cutlass.cute.jit", "cutlass.cute.kernel", "warp.kernel", "warp.func", "taichi.kernel", "taichi.func"),
+    ("tilelang.language.prim_func", "tilelang.language.macro", "cutlass.cute.jit", "cutlass.cute.kernel"),
 )
 """what compiles a function that is written in a language of its own: there is no tensor of PyTorch in it"""
 _STEP_CALLS = frozenset(("step", "mark_step", "optimizer_step", "train_step", "training_step"))
